@@ -34,10 +34,10 @@ from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.core.tables import show
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
@@ -356,7 +356,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     table = auditing.audit_table(found).set_index("method")
     assert table.loc[preparing.DCQ, "value"] == 1
     assert table.loc[preparing.REPLICATION, "value"] == 1
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(SUPPORTED).all()
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(SHOWN).all()
     assert "gives no log-probabilities" in table.loc[preparing.MIN_K, "note"]
     assert table.loc[preparing.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
     controls = auditing.controls_table(audit, found).set_index(["method", "control"])
@@ -367,8 +367,8 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
     assert "the names are not needed" in table.loc[preparing.REPLICATION, "note"]
     said = auditing.summarize_audit(MODEL, table.reset_index())
-    assert said.startswith(f"{MODEL}: DCQ and replication: the claim that the model")
-    assert "trained on sample test is supported, and no control explains the result" in said
+    assert said.startswith(f"{MODEL}: DCQ and replication: it is shown that the model")
+    assert "trained on sample test, and no control explains the result" in said
 
 
 def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them(capsys):
@@ -469,7 +469,7 @@ def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing
 
 
 @pytest.mark.parametrize(("comparison", "is_capped"), [("", True), (UNSEEN, False)])
-def test_a_share_of_originals_alone_is_at_most_inconclusive(monkeypatch, comparison, is_capped):
+def test_a_share_of_originals_alone_is_at_most_open(monkeypatch, comparison, is_capped):
     """Any model may prefer originals to reworded copies, which unseen rows would show."""
 
     def found_by(lm, made):
@@ -479,7 +479,7 @@ def test_a_share_of_originals_alone_is_at_most_inconclusive(monkeypatch, compari
     audit = prepared(comparison=comparison, n=60, n_passages=60)
     found = quizzing.ranking(audit, finding.Target(MODEL, None), object()).evidence
     assert found.value == 1
-    assert found.verdict == (INCONCLUSIVE if is_capped else CONTROL_FAILS)
+    assert found.verdict == (OPEN if is_capped else CONTROL_FAILS)
     assert ("originals that it never saw" in found.note) == is_capped
 
 
@@ -500,7 +500,7 @@ def test_two_models_of_one_name_are_refused_before_anything_is_asked(tmp_path):
 def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():
     """Twelve rows leave room for an effect, unless the answers lie far below chance."""
     table = audited(UNSEEN, knows=False)
-    assert set(table["verdict"][:2]) <= {NOT_SUPPORTED, INCONCLUSIVE}
+    assert set(table["verdict"][:2]) <= {RULED_OUT, OPEN}
     assert "does not prove that the model is clean" in auditing.summarize_audit(MODEL, table)
 
 
@@ -540,9 +540,9 @@ def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
         table = auditing.audit_table(found)
         return table[table["method"] == "0"]["verdict"].tolist()
 
-    assert verdicts(0.51, 0) == [SUPPORTED] and verdicts(0.51, 2) == [INCONCLUSIVE]
-    assert verdicts(0.65, 2) == [SUPPORTED]
-    assert verdicts(0.51, 0, models=("m", "n", "o")) == [SUPPORTED] * 3
+    assert verdicts(0.51, 0) == [SHOWN] and verdicts(0.51, 2) == [OPEN]
+    assert verdicts(0.65, 2) == [SHOWN]
+    assert verdicts(0.51, 0, models=("m", "n", "o")) == [SHOWN] * 3
 
 
 def test_a_local_model_runs_every_method(tiny_folder):
@@ -556,7 +556,7 @@ def test_a_local_model_runs_every_method(tiny_folder):
     found = auditing.findings_of(audit, target, target.place, references, 50)
     table = auditing.audit_table({target.name: found}, {target.name: target.begins})
     table = table.set_index("method")
-    assert not table["verdict"].isin([NOT_RUN, SUPPORTED]).any()
+    assert not table["verdict"].isin([NOT_RUN, SHOWN]).any()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
@@ -606,7 +606,7 @@ ALL, NONE = "1" * 40, "0" * 40
 def test_a_rule_that_finds_every_original_is_no_bar():
     """It finds those of unseen rows too; the model that knows the dataset does not."""
     said, found = verdict(taken(ALL, length=ALL), taken(NONE, length=ALL))
-    assert said == SUPPORTED
+    assert said == SHOWN
     gap = found.loc["gap to unseen rows"]
     assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
     assert not found.loc['gap to unseen rows where the rule "length" is wrong', "decides"]
@@ -630,20 +630,20 @@ def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
     wrong = "0" * 30 + "1" * 10
     good = "1" * 20 + "0" * 20
     said, found = verdict(taken(ALL, length=wrong, centrality=good))
-    assert said == SUPPORTED
+    assert said == SHOWN
     where = found.loc['gap to centrality where the rule "length" is wrong']
     assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
     assert verdict(taken(good, length=wrong, centrality=good))[0] == CONTROL_FAILS
     # Rules that are nearly never wrong leave nothing to compare.
-    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == INCONCLUSIVE
+    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == OPEN
 
 
 def test_guessing_and_silence_have_their_own_verdicts():
     some = "1" * 10 + "0" * 30  # a quarter, at most 0.40
-    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == INCONCLUSIVE
+    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == OPEN
     many = "1" * 100 + "0" * 300  # a quarter, at most 0.30
     none = taken("0" * 400, length="0" * 400)
-    assert verdict(taken(many, length="0" * 400), none)[0] == NOT_SUPPORTED
+    assert verdict(taken(many, length="0" * 400), none)[0] == RULED_OUT
     assert gaps.verdict_of_gaps(float("nan"), float("nan"), 0.25, []) == NOT_RUN
 
 
@@ -682,7 +682,7 @@ def test_rouge_counts_words_of_any_script():
     assert first + second == "猫坐在垫子上"
 
 
-def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
+def test_dice_beyond_its_references_is_open(monkeypatch, tiny_folder):
     def rows_of(*_):
         names = [internals.TARGET, internals.REFERENCE]
         own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
@@ -692,22 +692,22 @@ def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
     for n, note in ((2, "fewer than 5 clean references"), (5, "by these rows")):
         row = internals.dice(prepared(), Target("m", None, source="m"), ["a"] * n).evidence
         assert (row.value, row.control_value) == (0.99, 0.55)
-        assert row.verdict == INCONCLUSIVE
+        assert row.verdict == OPEN
         assert "cannot say" in row.note and row.note.endswith(note)
 
 
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        ([SUPPORTED, NOT_SUPPORTED], "A: the claim that the model was trained on d is supported"),
-        ([CONTROL_FAILS, NOT_SUPPORTED], "A: the value on d lies above chance, but so does"),
+        ([SHOWN, RULED_OUT], "A: it is shown that the model was trained on d"),
+        ([CONTROL_FAILS, RULED_OUT], "A: the value on d lies above chance, but so does"),
         (
-            [NOT_SUPPORTED, INCONCLUSIVE],
-            "of interest is ruled out for d. B: inconclusive. This does not prove",
+            [RULED_OUT, OPEN],
+            "of interest is ruled out for d. B: open. This does not prove",
         ),
         (
-            [INCONCLUSIVE, INCONCLUSIVE],
-            "no method shows anything about d. A and B: inconclusive. This does not",
+            [OPEN, OPEN],
+            "no method shows anything about d. A and B: open. This does not",
         ),
         ([NOT_RUN, NOT_RUN], "we can say nothing about d. A: why; B: why."),
     ],
@@ -737,8 +737,8 @@ def test_the_strongest_control_that_decides_stands_beside_a_value():
     open_ = finding.build_finding(
         prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise
     )
-    assert open_.verdict == INCONCLUSIVE
+    assert open_.verdict == OPEN
     weaker = finding.build_finding(
         prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
     )
-    assert weaker.verdict == SUPPORTED
+    assert weaker.verdict == SHOWN

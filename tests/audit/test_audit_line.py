@@ -235,7 +235,7 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     evidence = pd.DataFrame(
         {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [8]}
         | {"value": [0.5], "ci_low": [0.4], "ci_high": [0.6], "control": ["words"]}
-        | {"verdict": ["not supported"], "note": [None]}
+        | {"verdict": ["ruled out"], "note": [None]}
     )
     controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
     (tmp_path / "tables").mkdir()
@@ -255,7 +255,7 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(file.with_suffix(".json").read_text())
-    assert found["evidence"][0]["verdict"] == "not supported"
+    assert found["evidence"][0]["verdict"] == "ruled out"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data
     (sentence, _) = found["could_have_missed"]  # the one result is negative

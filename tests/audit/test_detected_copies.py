@@ -5,7 +5,7 @@ import pytest
 
 from contamination.audit import detected_copies as missed
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.study import pretraining, row_pools
 from contamination.study.conditions import VERBATIM
 from contamination.study.pretraining_scores import arrange_scores
@@ -53,9 +53,7 @@ def test_the_stored_table_is_that_of_the_ledger():
     ],
 )
 def test_the_smallest_exposure_is_the_first_that_half_of_the_tests_find(n_flagged, said):
-    first, last = missed.describe_detection_limits(
-        evidence(DCQ=NOT_SUPPORTED), table_of(*n_flagged)
-    )
+    first, last = missed.describe_detection_limits(evidence(DCQ=RULED_OUT), table_of(*n_flagged))
     assert first.startswith("DCQ: ") and said in first
     assert last == missed.NOT_COVERED
     assert ("no exposure" in first) == (n_flagged[-1] < 30)
@@ -64,16 +62,16 @@ def test_the_smallest_exposure_is_the_first_that_half_of_the_tests_find(n_flagge
 
 def test_there_is_one_sentence_for_each_negative_method_and_none_without():
     table = pd.concat([table_of(3, 15, 60, method=name) for name in (DCQ, REPLICATION, MIN_K)])
-    verdicts = {"DCQ": SUPPORTED, "replication": INCONCLUSIVE, "Min-k% Prob": CONTROL_FAILS}
+    verdicts = {"DCQ": SHOWN, "replication": OPEN, "Min-k% Prob": CONTROL_FAILS}
     said = missed.describe_detection_limits(evidence(**verdicts), table)
     assert [line.partition(":")[0] for line in said[:-1]] == [REPLICATION]
     twice = pd.concat([evidence(**verdicts)] * 2)  # two models
     assert missed.describe_detection_limits(twice, table) == said
-    assert missed.describe_detection_limits(evidence(DCQ=SUPPORTED), table) == []
-    unasked = evidence(DCQ=INCONCLUSIVE).assign(value=None)
+    assert missed.describe_detection_limits(evidence(DCQ=SHOWN), table) == []
+    unasked = evidence(DCQ=OPEN).assign(value=None)
     assert missed.describe_detection_limits(unasked, table) == []
 
 
 def test_a_method_that_the_study_did_not_ask_is_said_to_be_missing():
-    said = missed.describe_detection_limits(evidence(DICE=INCONCLUSIVE), table_of(3, 15, 60))
+    said = missed.describe_detection_limits(evidence(DICE=OPEN), table_of(3, 15, 60))
     assert said == ["DICE: the pretraining study did not ask this method about single rows."]

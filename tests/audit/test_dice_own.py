@@ -15,7 +15,7 @@ from contamination.audit import internals, local_models, pair_flags, pair_tables
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Model, Pairs
 from contamination.core import run
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.data import sources
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab.tokenizer import train_tokenizer
@@ -90,11 +90,11 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     assert two["bos"].eq("first").all()
     assert two.loc[internals.REFERENCE, "auroc_pct"] == 50.0
     assert two.loc[internals.TARGET, "n_models"] == 3
-    assert two.loc[internals.TARGET, "verdict"] == INCONCLUSIVE  # of two references
+    assert two.loc[internals.TARGET, "verdict"] == OPEN  # of two references
     five = found(target, 5)
-    assert five.loc[internals.TARGET, "verdict"] == SUPPORTED
+    assert five.loc[internals.TARGET, "verdict"] == SHOWN
     same = found(reference, 5)
-    assert same.loc[internals.TARGET, "verdict"] == NOT_SUPPORTED  # 50, without any width
+    assert same.loc[internals.TARGET, "verdict"] == RULED_OUT  # 50, without any width
     assert five.loc[internals.REFERENCE, "verdict"] == ""
 
 
@@ -188,7 +188,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {INCONCLUSIVE}  # of two pairs of models
+    assert set(dice["verdict"]) == {OPEN}  # of two pairs of models
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     assert tables["correlation"]["source"].str.startswith("own, ").all()
@@ -323,22 +323,22 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert found["gain_points"].to_dict() == gains
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {5}
     # A loss is no gain; a gain within the range of clean models is no more than theirs.
-    verdicts = {"near": CONTROL_FAILS, "far": SUPPORTED, "lower": NOT_SUPPORTED}
+    verdicts = {"near": CONTROL_FAILS, "far": SHOWN, "lower": RULED_OUT}
     assert found["verdict"].to_dict() == {"clean": ""} | verdicts
     low, high = found.loc["far", ["ci_low_points", "ci_high_points"]]
     assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
     few = own_table_1(scores.assign(**same | {"n": 9}))
     assert few["gain_points"].equals(found["gain_points"])
-    assert few.loc[["near", "far"], "verdict"].eq(INCONCLUSIVE).all()
+    assert few.loc[["near", "far"], "verdict"].eq(OPEN).all()
     two = scores.groupby("condition", sort=False).head(2).assign(**same)
     two = own_table_1(two)["verdict"]
-    assert two.to_dict() == {"clean": ""} | dict.fromkeys(verdicts, INCONCLUSIVE)
+    assert two.to_dict() == {"clean": ""} | dict.fromkeys(verdicts, OPEN)
     # Seven points are shown if they are one test, and not if they are one of a hundred and two.
     p = found["p"].to_dict()
     assert pd.isna(p["clean"]) and p["near"] < 0.05
     many = pd.concat([found.reset_index(), *[found.loc[["near"]].assign(p=1.0)] * 99])
     many = pair_tables.with_verdicts(own_tables(many.drop(columns=["p_adjusted", "verdict"])))
-    assert many["table_1"].set_index("condition")["verdict"].iloc[1] == INCONCLUSIVE
+    assert many["table_1"].set_index("condition")["verdict"].iloc[1] == OPEN
 
 
 TABLE_1 = ("condition", "ci_low_points", "ci_high_points", "clean_range_points", "p")
@@ -361,7 +361,7 @@ def own_table_1(scores):
 
 @pytest.mark.parametrize(
     ("n_models", "of_high", "of_low"),
-    [(4, INCONCLUSIVE, INCONCLUSIVE), (10, SUPPORTED, NOT_SUPPORTED)],
+    [(4, OPEN, OPEN), (10, SHOWN, RULED_OUT)],
 )
 def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
     monkeypatch, n_models, of_high, of_low

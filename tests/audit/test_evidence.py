@@ -8,10 +8,10 @@ import pytest
 from contamination.audit.evidence import Evidence, not_run, panel, verdict
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 
 
@@ -27,14 +27,14 @@ def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
 @pytest.mark.parametrize(
     ("ends", "chance", "control", "expected"),
     [
-        ((0.6, 0.8), 0.5, (0.51, 0.55), SUPPORTED),
-        ((0.5, 0.7), 0.5, (0.1, 0.2), INCONCLUSIVE),  # reaches chance, and an effect of 0.10
-        ((0.5, 0.59), 0.5, (0.1, 0.2), NOT_SUPPORTED),  # reaches chance, and no effect of 0.10
-        ((0.0, 0.05), 0.25, (0.1, 0.2), NOT_SUPPORTED),
+        ((0.6, 0.8), 0.5, (0.51, 0.55), SHOWN),
+        ((0.5, 0.7), 0.5, (0.1, 0.2), OPEN),  # reaches chance, and an effect of 0.10
+        ((0.5, 0.59), 0.5, (0.1, 0.2), RULED_OUT),  # reaches chance, and no effect of 0.10
+        ((0.0, 0.05), 0.25, (0.1, 0.2), RULED_OUT),
         ((0.6, 0.8), 0.5, (0.55, 0.6), CONTROL_FAILS),  # reaches down to the control
         ((0.6, 0.8), 0.5, (0.6, 0.6), CONTROL_FAILS),  # which has no interval
-        ((0.6, 0.8), 0.5, (0.45, 0.6), INCONCLUSIVE),  # which may be at chance itself
-        ((0.6, 0.8), 0.5, (math.nan, math.nan), INCONCLUSIVE),  # nothing could have overturned it
+        ((0.6, 0.8), 0.5, (0.45, 0.6), OPEN),  # which may be at chance itself
+        ((0.6, 0.8), 0.5, (math.nan, math.nan), OPEN),  # nothing could have overturned it
         ((math.nan, math.nan), 0.5, (0.1, 0.2), NOT_RUN),
     ],
 )
@@ -43,17 +43,17 @@ def test_verdict_is_no_stronger_than_chance_and_control_allow(ends, chance, cont
 
 
 def test_an_interval_over_few_models_decides_nothing():
-    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=4) == INCONCLUSIVE
-    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=5) == SUPPORTED
+    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=4) == OPEN
+    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=5) == SHOWN
 
 
 def test_only_verdicts_of_the_list_are_taken():
-    with pytest.raises(ValueError, match='"contaminated" is not a verdict: use one of supported'):
+    with pytest.raises(ValueError, match='"contaminated" is not a verdict: use one of shown'):
         evidence("DCQ", "contaminated")
 
 
 def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
-    table = panel([evidence("DCQ", SUPPORTED), not_run("M", "D", "", "DICE", "no weights")])
+    table = panel([evidence("DCQ", SHOWN), not_run("M", "D", "", "DICE", "no weights")])
     wanted = ["model", "dataset", "truth", "method", "statistic", "value", "control_value"]
     assert {*wanted, "verdict", "ci_low", "ci_high", "n", "control", "note"} <= set(table)
     assert table["method"].tolist() == ["DCQ", "DICE"]

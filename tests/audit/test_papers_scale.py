@@ -17,10 +17,10 @@ from contamination.audit.settings import Settings
 from contamination.core import run, storage, verdicts
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 from contamination.data import partitions, published
 from contamination.dcq import contaminating
@@ -149,9 +149,9 @@ def test_the_verdict_on_a_level_needs_every_rule_below_it():
     rule = {"model": "m", "control": "length", "chance_pct": 40.0, "ci_low_pct": 0.0}
     rules = pd.DataFrame([rule | {"ci_high_pct": 30.0}])
     levels = pd.DataFrame([level])
-    assert quizzing.with_verdict(levels, rules)["verdict"].tolist() == [SUPPORTED]
+    assert quizzing.with_verdict(levels, rules)["verdict"].tolist() == [SHOWN]
     lower = levels.assign(max_pct=50.0, ci_low_pct=30.0)
-    assert quizzing.with_verdict(lower, rules)["verdict"].tolist() != [SUPPORTED]
+    assert quizzing.with_verdict(lower, rules)["verdict"].tolist() != [SHOWN]
     lucky = rule | {"control": "lucky", "ci_low_pct": 50.0, "ci_high_pct": 100.0}
     judged = quizzing.with_verdict(levels, pd.concat([rules, pd.DataFrame([lucky])])).iloc[0]
     assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
@@ -230,7 +230,7 @@ def test_completions_judge_and_first_instances_from_file_to_table(parks):
     table = auditing.paper_tables(found)["audit_replication"]
     of_2 = table[table["method"] == ALGORITHM_2].set_index(["metric", "instruction"])
     for judge in ("ICL judge", RULE_JUDGE):
-        assert of_2.loc[(judge, "guided"), ["n_exact", "verdict"]].tolist() == [8, SUPPORTED]
+        assert of_2.loc[(judge, "guided"), ["n_exact", "verdict"]].tolist() == [8, SHOWN]
         assert not of_2.loc[(judge, "general"), "contaminated"]
     of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]
     assert of_1.set_index("instruction").loc["general", "p_value"] == 1 / 256
@@ -282,9 +282,9 @@ def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
 @pytest.mark.parametrize(
     ("n_valid", "n_exact", "of_general", "expected"),
     [
-        (100, 0, False, NOT_SUPPORTED),  # none of 100: at most 4 %
-        (10, 0, False, INCONCLUSIVE),  # none of ten: at most 28 %
-        (10, 3, False, SUPPORTED),
+        (100, 0, False, RULED_OUT),  # none of 100: at most 4 %
+        (10, 0, False, OPEN),  # none of ten: at most 28 %
+        (10, 3, False, SHOWN),
         (10, 3, True, CONTROL_FAILS),  # without the names as well
         (0, 0, False, NOT_RUN),
     ],
@@ -308,7 +308,7 @@ def test_completed_instances_are_held_against_the_quiz_instance_by_instance(park
         audit = audit_of(parks, server.base_url, ["dcq", "replication"], {"dcq": dcq})
         row = auditing.paper_tables(found_by(audit))["audit_reciprocal"].iloc[0]
     assert (row["n"], row["n_replicas"], row["n_right_best_quiz"]) == (8, 8, 6)
-    assert row["expected_if_independent"] == 6 and row["verdict"] == NOT_SUPPORTED
+    assert row["expected_if_independent"] == 6 and row["verdict"] == RULED_OUT
     verdicts.check_table(pd.DataFrame([row]), "audit_reciprocal")
 
 
@@ -345,7 +345,7 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     assert scores.loc["Min-k% Prob", "k_percent"] == 30
     assert scores.loc["Min-k% Prob", "auc"] == pytest.approx(evidence.loc[MIN_K, "value"])
     assert evidence.loc[MIN_K, "statistic"] == "AUC, k = 30 %"
-    assert tables["audit_min_k_words"]["verdict"].eq(SUPPORTED).any()
+    assert tables["audit_min_k_words"]["holds"].eq(False).any()
     pair = tables["audit_dice"].set_index("comparison")
     assert pair.loc[internals.TARGET, "auroc_pct"] == 50 and evidence.loc[DICE, "value"] == 0.5
     verdicts.check_table(tables["audit_dice"], "audit_dice")

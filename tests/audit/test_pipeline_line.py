@@ -56,10 +56,10 @@ WORDS = ["--model", "lab:clean", "--rows", "6"]
 @pytest.mark.parametrize(
     ("fail_on", "found", "code"),
     [
-        ([], ["supported"], 0),
-        (["supported"], ["not supported", "supported"], 1),
-        (["supported"], ["not supported", "inconclusive", "control fails", "not run"], 0),
-        (["supported", "control fails"], ["not run", "control fails"], 1),
+        ([], ["shown"], 0),
+        (["shown"], ["ruled out", "shown"], 1),
+        (["shown"], ["ruled out", "open", "control fails", "not run"], 0),
+        (["shown", "control fails"], ["not run", "control fails"], 1),
     ],
 )
 def test_the_exit_code_says_whether_a_verdict_is_one_of_the_words(
@@ -77,13 +77,13 @@ def test_a_word_that_is_no_verdict_is_refused_and_an_error_is_told_from_a_verdic
     assert stopped.value.code == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and all(word in said for word in verdicts.VERDICTS)
-    assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--fail-on", "supported") == 2
+    assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--fail-on", "shown") == 2
 
 
 def test_a_quiet_audit_prints_errors_alone(tmp_path, capfd, ends_in):
-    ends_in(["supported"])
+    ends_in(["shown"])
     words = [*WORDS, "--data", "sample", "--quiet"]
-    assert line(tmp_path, *words, "--fail-on", "supported") == 1
+    assert line(tmp_path, *words, "--fail-on", "shown") == 1
     assert capfd.readouterr() == ("", "")
     assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--quiet") == 2
     out, err = capfd.readouterr()
@@ -103,7 +103,7 @@ def test_a_quiet_audit_asks_no_question(tmp_path, capfd, monkeypatch):
 
 
 def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsys, ends_in):
-    ends_in(["not supported"], ["supported"], ["inconclusive"])
+    ends_in(["ruled out"], ["shown"], ["open"])
     (tmp_path / "harbour.jsonl").write_text("".join(json.dumps({"text": q}) + "\n" for q in ASKED))
     others = tmp_path / "others.txt"
     others.write_text("".join(f"Which train left station {k} at noon today?\n" for k in range(6)))
@@ -112,7 +112,7 @@ def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsy
         inspect_log(tmp_path / "b"),
         str(tmp_path / "harbour.jsonl"),
     ]
-    words = [*WORDS, "--data", *data, "--unseen", *[str(others)] * 3, "--fail-on", "supported"]
+    words = [*WORDS, "--data", *data, "--unseen", *[str(others)] * 3, "--fail-on", "shown"]
     assert line(tmp_path, *words) == 1
     said = capsys.readouterr().out
     folders = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -166,7 +166,7 @@ def test_placebos_name_no_split_of_the_log(tmp_path):
 
 
 def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in):
-    ends_in(["supported"])
+    ends_in(["shown"])
     assert line(tmp_path, *WORDS, "--data", inspect_log(tmp_path)) == 0
     text = (tmp_path / "out/verdict.html").read_text()
     assert "The score that the log of the evaluation states" in text
@@ -212,7 +212,7 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
 
 def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words(tmp_path, ends_in):
     CHECK.check_schema(SCHEMA)
-    ends_in(["supported"])
+    ends_in(["shown"])
     line(tmp_path, *WORDS, "--data", "sample")
     found = json.loads((tmp_path / "out/verdict.json").read_text())
     assert {*found} == {*SCHEMA["properties"]} == {*SCHEMA["required"]}
@@ -235,7 +235,7 @@ def test_the_workflow_of_the_page_is_yaml_whose_line_the_audit_takes():
         shlex.split(step["run"]) for step in steps if "contamination audit" in step.get("run", "")
     ]
     told = arguments.parse_options(words[words.index("audit") + 1 :])
-    assert told.fail_on == ["supported"] and len(told.data) == len(told.unseen) == 1
+    assert told.fail_on == ["shown"] and len(told.data) == len(told.unseen) == 1
 
 
 def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypatch):
@@ -250,12 +250,12 @@ def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypa
     codes = [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.M)]
     assert codes == [0, command_line.FOUND, command_line.ERROR, command_line.INTERRUPTED]
     # The lines of Python that the page shows.
-    ends_in(["supported"])
+    ends_in(["shown"])
     monkeypatch.chdir(tmp_path)
     words = ["--data", inspect_log(tmp_path), "--output", "contamination-audit"]
     assert command_line.main([*WORDS, *words]) == 0
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
     names = {"json": json}
     exec(block, names)  # noqa: S102
-    assert names["verdicts"] == {("lab:clean", prepared.METHODS[0]): "supported"}
+    assert names["verdicts"] == {("lab:clean", prepared.METHODS[0]): "shown"}
     assert names["scores"] == {("harbour", "match,accuracy"): (pytest.approx(1 / 3), 6)}

@@ -9,7 +9,6 @@ from contamination.core import blind, blind_scores, folds, statistics, storage
 from contamination.core.blind import blind_table
 from contamination.core.blind_scores import cross_validated_scores, date_rule_scores
 from contamination.core.compared_pairs import n_compared
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.min_k import wikimia_tables
 
@@ -139,24 +138,24 @@ def test_bad_requests_are_refused():
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
-        (0.55, 0.70, SUPPORTED),
-        (0.45, 0.58, NOT_SUPPORTED),
-        (0.45, 0.70, INCONCLUSIVE),
-        (0.21, 0.39, SUPPORTED),  # a rule with its sign turned tells the kinds apart
-        (0.42, 0.55, NOT_SUPPORTED),
-        (0.39, 0.55, INCONCLUSIVE),
-        (np.nan, np.nan, ""),  # a baseline that does not apply makes no claim
+        (0.55, 0.70, False),
+        (0.45, 0.58, True),
+        (0.45, 0.70, None),
+        (0.21, 0.39, False),  # a rule with its sign turned tells the kinds apart
+        (0.42, 0.55, True),
+        (0.39, 0.55, None),
+        (np.nan, np.nan, None),  # a baseline that does not apply
     ],
 )
-def test_a_blind_verdict_counts_either_direction(low, high, expected):
-    assert blind.verdict(low, high) == expected
+def test_words_that_tell_in_either_direction_fail_the_control(low, high, expected):
+    assert blind.holds(low, high) is expected
 
 
-def test_a_correction_can_take_a_blind_verdict_back():
+def test_a_correction_can_take_the_failure_of_a_control_back():
     table = pd.DataFrame({"ci_low": [0.55, 0.55], "ci_high": [0.7, 0.7]})
-    assert (blind.with_verdict(table)["verdict"] == SUPPORTED).all()
-    corrected = blind.with_verdict(table.assign(p_adjusted=[0.01, 0.2]))
-    assert corrected["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
+    assert blind.with_holds(table)["holds"].eq(False).all()
+    corrected = blind.with_holds(table.assign(p_adjusted=[0.01, 0.2]))
+    assert corrected["holds"].tolist() == [False, pd.NA]
 
 
 def test_texts_dealt_in_turn_within_their_templates_are_not_told_apart():
@@ -244,7 +243,7 @@ def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     table = wikimia_tables.wikimia_blind_table(n_resamples=20)
     words = table[table["baseline"] == blind_scores.BAG_OF_WORDS]
     assert (words["ci_low"] > 0.9).all()
-    assert (blind.with_verdict(words)["verdict"] == SUPPORTED).all()
+    assert blind.with_holds(words)["holds"].eq(False).all()
 
 
 @pytest.mark.mirror

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
+    SMALL,
 )
 from contamination.data import published
 from contamination.dcq import (
@@ -148,7 +149,7 @@ def test_reciprocal_row_by_hand():
     assert row["expected_if_independent"] == 1.0
     # Hypergeometric: at least 1 of 2 replicas right when 2 of 4 are: 5 of 6.
     assert row["p_at_least_as_many"] == pytest.approx(5 / 6)
-    assert row["verdict"] == NOT_SUPPORTED
+    assert row["verdict"] == RULED_OUT
     none = published_tables.reciprocal_row(instances_with(["inexact", "inexact"], "DE"))
     assert none["verdict"] == NOT_RUN and np.isnan(none["p_at_least_as_many"])
     assert none["note"] == "no instance was replicated"
@@ -157,9 +158,9 @@ def test_reciprocal_row_by_hand():
 def test_replicas_that_were_all_right_show_something_only_where_others_were_wrong():
     """Five of five right, where half of all are: p = 1 / 252. One of one shows nothing: p = 1/2."""
     many = instances_with(["exact"] * 5 + ["inexact"] * 5, "D" * 5 + "E" * 5)
-    assert published_tables.reciprocal_row(many)["verdict"] == SUPPORTED
+    assert published_tables.reciprocal_row(many)["verdict"] == SHOWN
     one = published_tables.reciprocal_row(instances_with(["exact", "inexact"], "DE"))
-    assert (one["verdict"], one["p_at_least_as_many"]) == (INCONCLUSIVE, 0.5)
+    assert (one["verdict"], one["p_at_least_as_many"]) == (OPEN, 0.5)
 
 
 def test_a_correction_for_many_pairs_takes_a_small_coincidence_back(monkeypatch):
@@ -172,7 +173,7 @@ def test_a_correction_for_many_pairs_takes_a_small_coincidence_back(monkeypatch)
         monkeypatch.setattr(published_tables, "released_instances", lambda _: pd.concat(pairs))
         return published_tables.dcq_reciprocal()["verdict"].tolist()
 
-    assert words(1) == [SUPPORTED] and words(2) == [INCONCLUSIVE] * 2
+    assert words(1) == [SHOWN] and words(2) == [OPEN] * 2
 
 
 def test_released_replicas_are_recognised_no_more_often_than_others():
@@ -301,7 +302,7 @@ def test_positions_are_those_that_the_modified_quiz_leaves():
 
 @pytest.mark.parametrize(
     ("model_right", "rule_right", "verdict"),
-    [(20, 95, SUPPORTED), (95, 20, NOT_SUPPORTED), (97, 97, SUPPORTED), (60, 60, INCONCLUSIVE)],
+    [(20, 95, RULED_OUT), (95, 20, SHOWN), (97, 97, RULED_OUT), (60, 60, OPEN)],
 )
 def test_verdicts_confirm_and_refute(model_right, rule_right, verdict):
     """Of a hundred quizzes so many were answered right; the 97 are the same for both."""
@@ -321,26 +322,26 @@ def test_a_claim_needs_both_counts():
     rule = taken("X", "r", "D" * 35 + "A" * 65, [1.0] * 35 + [2.0] * 65)
     words = compared(rule, instances).xs("r", level="control")
     assert words["word"].to_dict() == {
-        "E wrong": SUPPORTED,
-        "equal coverage": NOT_SUPPORTED,  # the rule keeps its surest quizzes, wrong in them
-        "E a quarter": INCONCLUSIVE,
-        "maximum, E wrong": SUPPORTED,
+        "E wrong": RULED_OUT,
+        "equal coverage": SHOWN,  # the rule keeps its surest quizzes, wrong in them
+        "E a quarter": OPEN,
+        "maximum, E wrong": RULED_OUT,
     }
-    assert set(words["verdict"]) == {INCONCLUSIVE}
-    # The same rule right more often: E as a quarter supports it, and alone may not claim it.
+    assert set(words["verdict"]) == {OPEN}
+    # The same rule right more often: E as a quarter rules a lead out, and alone may not claim it.
     rule = taken("X", "r", "D" * 70 + "A" * 30, [1.0] * 70 + [2.0] * 30)
     words = compared(rule, instances).xs("r", level="control")
     found = words["word"].loc[["equal coverage", "E a quarter"]].tolist()
-    assert found == [NOT_SUPPORTED, SUPPORTED]
-    assert set(words["verdict"]) == {INCONCLUSIVE}
-    assert comparison.verdict_of(pd.Series([SUPPORTED, SUPPORTED])) == SUPPORTED
-    assert comparison.verdict_of(pd.Series([SUPPORTED, NOT_SUPPORTED])) == INCONCLUSIVE
+    assert found == [SHOWN, RULED_OUT]
+    assert set(words["verdict"]) == {OPEN}
+    assert comparison.verdict_of(pd.Series([SHOWN, SMALL])) == SHOWN
+    assert comparison.verdict_of(pd.Series([SHOWN, RULED_OUT])) == OPEN
 
 
 def test_a_rule_that_is_worse_needs_a_corrected_test_too():
     row = {"ci_low_pct": -30.0, "ci_high_pct": -1.0, "p_as_well": 1.0}
     words = [comparison.word_of(SimpleNamespace(**row, p_worse=p)) for p in (0.02, 0.03)]
-    assert words == [NOT_SUPPORTED, INCONCLUSIVE]
+    assert words == [SHOWN, OPEN]
 
 
 def test_p_values_are_adjusted_over_datasets_models_and_rules():
@@ -359,15 +360,16 @@ def test_p_values_are_adjusted_over_datasets_models_and_rules():
     assert many["difference_pct"].eq(20).all() and many["p_better"].gt(comparison.ALPHA).any()
     right = "D" * 54 + "A" * 46  # 12 points above the models
     alone, many = table(1), table(20)
-    assert alone["word"].eq(SUPPORTED).all()
-    assert many["difference_pct"].eq(12).all() and many["word"].eq(INCONCLUSIVE).any()
+    assert alone["word"].eq(RULED_OUT).all()
+    assert many["difference_pct"].eq(12).all() and many["word"].eq(OPEN).any()
 
 
 def word_of_interval(row):
     """The verdict that the figure's reader sees: which lines the interval lies beyond."""
-    if row.corrected_low_pct > comparison.RULES_CLAIM.null + 1e-6:
-        return SUPPORTED
-    return NOT_SUPPORTED if row.corrected_high_pct < -1e-6 else INCONCLUSIVE
+    is_small = row.corrected_low_pct > -comparison.RULES_CLAIM.smallest_effect + 1e-6
+    if row.corrected_high_pct < -1e-6:
+        return SMALL if is_small else SHOWN
+    return RULED_OUT if is_small else OPEN
 
 
 def test_corrected_intervals_agree_with_every_verdict():
@@ -434,12 +436,12 @@ def test_where_a_rule_fails_the_others_are_the_bar():
     memory = three_rules("D" * 90 + "E" * 10)
     assert (memory["n_rule_wrong"], memory["right_where_rule_wrong_pct"]) == (60, 100)
     assert (memory["strongest_other"], memory["other_where_rule_wrong_pct"]) == ("s", 10)
-    assert memory["difference_pct"] == 90 and memory["verdict"] == SUPPORTED
+    assert memory["difference_pct"] == 90 and memory["verdict"] == SHOWN
     assert (memory["n_answered_none"], memory["right_when_chosen_pct"]) == (10, 100)
     taste = three_rules("A" * 60 + "D" * 40)
-    assert taste["verdict"] == NOT_SUPPORTED
-    assert three_rules("D" * 8 + "A" * 92)["verdict"] == NOT_SUPPORTED  # less than 10 points
-    assert three_rules("D" * 9 + "A" * 91)["verdict"] == INCONCLUSIVE
+    assert taste["verdict"] == RULED_OUT
+    assert three_rules("D" * 8 + "A" * 92)["verdict"] == RULED_OUT  # less than 10 points
+    assert three_rules("D" * 9 + "A" * 91)["verdict"] == OPEN
 
 
 def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
@@ -516,7 +518,7 @@ def test_a_taker_beside_a_clean_one_is_paired_by_instance():
         [95, 50, 45],
         [50, 50, 0],
     ]
-    assert table["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
+    assert table["verdict"].tolist() == [SHOWN, OPEN]
     first = table.iloc[0]
     assert 20 < first["ci_low_pct"] < 45 < first["ci_high_pct"] < 70
     assert first["clean_low_pct"] < 50 < first["clean_high_pct"]
@@ -533,13 +535,13 @@ def test_a_correction_for_many_datasets_takes_a_small_lead_back():
             "verdict"
         ][0]
 
-    assert [words("D" * 8 + "A" * 12, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
-    assert [words("D" * 18 + "A" * 2, n) for n in (0, 29)] == [SUPPORTED] * 2
+    assert [words("D" * 8 + "A" * 12, n) for n in (0, 29)] == [SHOWN, OPEN]
+    assert [words("D" * 18 + "A" * 2, n) for n in (0, 29)] == [SHOWN] * 2
 
 
 @pytest.mark.parametrize(
     ("on_unread", "holds", "verdict"),
-    [("D" * 10 + "A" * 10, True, SUPPORTED), ("D" * 19 + "A", False, CONTROL_FAILS)],
+    [("D" * 10 + "A" * 10, True, SHOWN), ("D" * 19 + "A", False, CONTROL_FAILS)],
 )
 def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread, holds, verdict):
     """Twenty quizzes that the taker may have read, and twenty others."""
@@ -569,10 +571,10 @@ def answers_there(quizzes, n=100, n_others=0):
 @pytest.mark.parametrize(
     ("standard", "second", "verdict"),
     [
-        (60, 5, SUPPORTED),
+        (60, 5, SHOWN),
         (60, 55, CONTROL_FAILS),  # another text there draws the answers as well
-        (6, 5, NOT_SUPPORTED),
-        (11, 5, INCONCLUSIVE),
+        (6, 5, RULED_OUT),
+        (11, 5, OPEN),
     ],
 )
 def test_answers_move_to_the_original_and_to_nothing_else(standard, second, verdict):
@@ -585,7 +587,7 @@ def test_a_correction_for_many_panels_takes_a_small_move_back():
     small = {"modified": 5, "standard": 15, "second perturbation": 0}
     large = small | {"standard": 60}
     words = [[answers_there(of, n_others=n)["verdict"] for n in (0, 29)] for of in (small, large)]
-    assert words == [[SUPPORTED, INCONCLUSIVE], [SUPPORTED, SUPPORTED]]
+    assert words == [[SHOWN, OPEN], [SHOWN, SHOWN]]
 
 
 def test_without_the_control_s_answers_there_is_no_verdict():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
 from contamination.dcq import controls, estimator, known_truth, respondent_sweep
 from contamination.dcq.respondents import AnswerRule, BaseRespondent
 
@@ -250,12 +250,8 @@ def test_readings_that_hold_and_that_hang():
     readings = {"hangs": lambda rows: f"{rows['none_below'].min():.1f}", "holds": lambda rows: "so"}
     found = respondent_sweep.readings_table(swept, lab_table, readings).set_index("reading")
     assert found.loc["hangs", ["stated", "n_settings", "n_same"]].tolist() == ["0.5", 16, 4]
-    assert found.loc["hangs", "verdict"] == INCONCLUSIVE
-    assert found.loc["holds", ["n_same", "verdict", "elsewhere"]].tolist() == [
-        16,
-        SUPPORTED,
-        "",
-    ]
+    assert not found.loc["hangs", "holds"]
+    assert found.loc["holds", ["n_same", "holds", "elsewhere"]].tolist() == [16, True, ""]
     both = respondent_sweep.readings_table(swept, lab_table, respondent_sweep.READINGS)
     assert both["reading"].tolist() == list(respondent_sweep.READINGS)
 
@@ -263,9 +259,7 @@ def test_readings_that_hold_and_that_hang():
 # The dial
 
 
-@pytest.mark.parametrize(
-    ("at_last", "verdict"), [(60, SUPPORTED), (25, NOT_SUPPORTED), (32, INCONCLUSIVE)]
-)
+@pytest.mark.parametrize(("at_last", "verdict"), [(60, SHOWN), (25, RULED_OUT), (32, OPEN)])
 def test_a_taker_rises_where_the_whole_turn_of_the_dial_lifts_it(at_last, verdict):
     """Two datasets of a hundred quizzes at each setting; one taker may answer E."""
     rows = [
@@ -293,5 +287,5 @@ def test_a_correction_for_many_takers_takes_a_small_rise_back():
         ]
         return known_truth.dial_rises(pd.DataFrame(rows))["verdict"][0]
 
-    assert [rises(35.0, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
-    assert [rises(60.0, n) for n in (0, 29)] == [SUPPORTED] * 2
+    assert [rises(35.0, n) for n in (0, 29)] == [SHOWN, OPEN]
+    assert [rises(60.0, n) for n in (0, 29)] == [SHOWN] * 2

@@ -12,7 +12,7 @@ from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.core import statistics
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
 from contamination.dice import (
     accuracy,
     answers,
@@ -583,7 +583,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
         return pool.ModelMeasurements({"GSM-i": states}, {})
 
     distances = {"x": 4, "near": 1.2, pool.CLEAN: 0, pool.OTHER_CLEAN: 1}
-    for n_models, words in ((5, [SUPPORTED, NOT_SUPPORTED]), (4, [INCONCLUSIVE] * 2)):
+    for n_models, words in ((5, [SHOWN, RULED_OUT]), (4, [OPEN] * 2)):
         models = {
             name: {seed: model(distance, seed) for seed in range(n_models)}
             for name, distance in distances.items()
@@ -731,10 +731,10 @@ def test_the_title_counts_flags_with_and_without_inflation():
     rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9), ("w", 50, 0.1)]
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
     flags = gaps.assign(benchmark="GSM-i")
-    words = ["", NOT_SUPPORTED, SUPPORTED, INCONCLUSIVE, SUPPORTED]
+    words = ["", RULED_OUT, SHOWN, OPEN, SHOWN]
     inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
     _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated, ["clean", "x"]).axes
-    assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 inconclusive")
+    assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 open")
     assert {"x", "y", "z"} < {text.get_text() for text in lower.texts}
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from contamination.core import statistics
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.data.published.compare import published_vs_recomputed
 from contamination.dice import (
     accuracy,
@@ -45,13 +45,13 @@ def accuracies(seen, fresh, n_models=5, other_clean=40.0):
 @pytest.mark.parametrize(
     ("seen", "fresh", "n_models", "other_clean", "verdict"),
     [
-        (90.0, 42.0, 5, 40.0, SUPPORTED),
-        (60.0, 61.0, 5, 40.0, NOT_SUPPORTED),
-        (40.0, 64.0, 5, 40.0, NOT_SUPPORTED),  # fresh questions gain more: a gap of -24 points
-        (48.0, 40.0, 5, 40.0, SUPPORTED),  # 8 points, at least 5.7, and clean ones up to 2.3
+        (90.0, 42.0, 5, 40.0, SHOWN),
+        (60.0, 61.0, 5, 40.0, RULED_OUT),
+        (40.0, 64.0, 5, 40.0, RULED_OUT),  # fresh questions gain more: a gap of -24 points
+        (48.0, 40.0, 5, 40.0, SHOWN),  # 8 points, at least 5.7, and clean ones up to 2.3
         (90.0, 42.0, 5, 95.0, CONTROL_FAILS),  # other clean models seem inflated as much
-        (90.0, 42.0, 2, 40.0, INCONCLUSIVE),
-        (60.0, 61.0, 2, 40.0, INCONCLUSIVE),
+        (90.0, 42.0, 2, 40.0, OPEN),
+        (60.0, 61.0, 2, 40.0, OPEN),
     ],
 )
 def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
@@ -78,12 +78,12 @@ def test_where_gsm_ii_was_seen_the_sets_exchange_roles():
     scores = accuracies(40.0, 80.0).replace({"condition": {"x": "GSM-ii x5"}})
     row = with_verdicts(accuracy.gains(scores)).set_index("condition").loc["GSM-ii x5"]
     names = ["gain_seen", "gain_fresh", "inflation_points"]
-    assert row[names].tolist() == pytest.approx([40, 0, 40]) and row["verdict"] == SUPPORTED
+    assert row[names].tolist() == pytest.approx([40, 0, 40]) and row["verdict"] == SHOWN
     gaps = accuracy.inflation(scores).set_index("condition").loc["GSM-ii x5"]
     assert gaps["gap_points"].mean() == pytest.approx(40)
     assert gaps["accuracy_seen_pct"].mean() == 80 and gaps["accuracy_fresh_pct"].mean() == 40
     # Other clean models that gain as much on GSM-i are no control of it; those on GSM-ii are.
-    for other, word in ((95.0, SUPPORTED), (-15.0, CONTROL_FAILS)):
+    for other, word in ((95.0, SHOWN), (-15.0, CONTROL_FAILS)):
         scores = accuracies(40.0, 80.0, other_clean=other)
         scores = scores.replace({"condition": {"x": "GSM-ii x5"}})
         found = with_verdicts(accuracy.gains(scores)).set_index("condition")
@@ -114,10 +114,10 @@ def test_a_correction_for_many_tests_takes_a_small_inflation_back():
         with_verdicts(gains)["verdict"].tolist()
         + with_verdicts(aurocs, "judge_aurocs")["verdict"].tolist()
     )
-    assert alone == [SUPPORTED] * 2
+    assert alone == [SHOWN] * 2
     found = family.with_verdicts(gains, layers, aurocs)
     words = [word for table in found for word in table["verdict"]]
-    assert words == [INCONCLUSIVE, SUPPORTED, "", INCONCLUSIVE]
+    assert words == [OPEN, SHOWN, "", OPEN]
     assert [table["p_adjusted"].iloc[0] for table in found] == pytest.approx([0.06, 0.003, 0.06])
 
 
@@ -151,13 +151,13 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
 @pytest.mark.parametrize(
     ("main", "clean", "n_models", "verdict"),
     [
-        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 10, SUPPORTED),  # 8 points, at least 3
-        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 4, INCONCLUSIVE),  # of two pairs
-        ((66.0, 63.0, 69.0), (64.0, 60.0, 68.0), 10, NOT_SUPPORTED),  # 2 points, -3 to 7
-        ((66.0, 60.0, 72.0), (62.0, 54.0, 70.0), 10, INCONCLUSIVE),  # 4 points, -6 to 14
-        ((100.0, 100.0, 100.0), (100.0, 100.0, 100.0), 10, INCONCLUSIVE),  # no room above
-        ((89.0, 86.0, 92.0), (89.0, 86.0, 92.0), 10, NOT_SUPPORTED),  # room, and no difference
-        ((66.0, 63.0, 69.0), (30.0, 26.0, 34.0), 10, NOT_SUPPORTED),  # 70 with its sign turned
+        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 10, SHOWN),  # 8 points, at least 3
+        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 4, OPEN),  # of two pairs
+        ((66.0, 63.0, 69.0), (64.0, 60.0, 68.0), 10, RULED_OUT),  # 2 points, -3 to 7
+        ((66.0, 60.0, 72.0), (62.0, 54.0, 70.0), 10, OPEN),  # 4 points, -6 to 14
+        ((100.0, 100.0, 100.0), (100.0, 100.0, 100.0), 10, OPEN),  # no room above
+        ((89.0, 86.0, 92.0), (89.0, 86.0, 92.0), 10, RULED_OUT),  # room, and no difference
+        ((66.0, 63.0, 69.0), (30.0, 26.0, 34.0), 10, RULED_OUT),  # 70 with its sign turned
     ],
 )
 def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):

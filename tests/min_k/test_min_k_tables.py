@@ -6,7 +6,7 @@ import pytest
 
 from contamination.core import blind, blind_scores
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.verdicts import CONTROL_FAILS, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, RULED_OUT, SHOWN
 from contamination.data import published
 from contamination.min_k import auc_tables, checks, wikimia_tables
 
@@ -166,10 +166,10 @@ def test_blind_rows_find_words_that_give_members_away():
     rows = blind.blind_rows({3: texts, 4: texts}, {3: told, 4: untold}, **how)
     assert rows["benchmark"].tolist() == ["b"] * 6
     by = rows.set_index(["seed", "baseline"])
-    judged = blind.with_verdict(rows).set_index(["seed", "baseline"])["verdict"]
-    assert by.loc[(3, "bag of words"), "auc"] == 1 and judged[3, "bag of words"] == SUPPORTED
-    assert judged[4, "bag of words"] != SUPPORTED
-    assert judged[3, "date rule"] == ""  # no passage names a year
+    judged = blind.with_holds(rows).set_index(["seed", "baseline"])["holds"]
+    assert by.loc[(3, "bag of words"), "auc"] == 1 and not judged[3, "bag of words"]
+    assert judged[4, "bag of words"] is not False
+    assert pd.isna(judged[3, "date rule"])  # no passage names a year
 
 
 def test_the_best_words_stand_beside_every_method():
@@ -290,7 +290,7 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0.55, 0.65, CONTROL_FAILS), (0.995, 1.0, SUPPORTED), (0.45, 0.55, NOT_SUPPORTED)],
+    [(0.55, 0.65, CONTROL_FAILS), (0.995, 1.0, SHOWN), (0.45, 0.55, RULED_OUT)],
 )
 def test_a_time_capsule_has_to_beat_the_words(low, high, expected):
     """The words alone tell older from newer pages with an AUC of 0.99."""

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 
-from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import FOUND, RULED_OUT, SHOWN
 
 PAGE = (ROOT / "docs/literature.md").read_text()
 
@@ -30,8 +30,8 @@ def attack(tables, copies):
     return of(tables, "reference", copies=copies, is_exploratory=False)["auc"].item()
 
 
-def n_supported(table):
-    return int(table["verdict"].eq(SUPPORTED).sum())
+def n_shown(table):
+    return int(table["verdict"].isin(FOUND).sum())
 
 
 SAID = {
@@ -39,7 +39,7 @@ SAID = {
         lambda t: 0.5 < best(t, 1) < 0.55
     ),
     "At sixteen copies most detectors are clearly better.": lambda t: (
-        n_supported(of(t, "detection", copies=16)) > len(of(t, "detection", copies=16)) / 2
+        n_shown(of(t, "detection", copies=16)) > len(of(t, "detection", copies=16)) / 2
     ),
     "is weaker than Min-k% Prob at four and at sixteen copies": lambda t: all(
         of(t, "detection", copies=n, detector="DC-PDD")["ci_high"].item()
@@ -47,16 +47,16 @@ SAID = {
         for n in (4, 16)
     ),
     "Most token detectors call newer docstrings seen although no model saw them.": lambda t: (
-        n_supported(of(t, "shift", shift="date", suspect="B")) >= 4
+        of(t, "shift", shift="date", suspect="B")["holds"].eq(False).sum() >= 4
     ),
     "Four copies of a paraphrase are noticed by no detector. Sixteen copies are noticed by few": (
         lambda t: (
-            n_supported(of(t, "indirect", exposure="paraphrase", copies=4)) == 0
-            and 0 < n_supported(of(t, "indirect", exposure="paraphrase", copies=16)) < 4
+            n_shown(of(t, "indirect", exposure="paraphrase", copies=4)) == 0
+            and 0 < n_shown(of(t, "indirect", exposure="paraphrase", copies=16)) < 4
         )
     ),
     "CDD finds no row at any dose": lambda t: (
-        of(t, "detection", detector="CDD")["verdict"].eq(NOT_SUPPORTED).all()
+        of(t, "detection", detector="CDD")["verdict"].eq(RULED_OUT).all()
     ),
     "most detectors call one of them contaminated in most cases": lambda t: (
         of(t, "shift", shift="length", benchmark="topics")["rate"].gt(0.5).mean() > 0.5
@@ -84,11 +84,10 @@ def test_tables_that_say_the_opposite_carry_none_of_it(tables):
     detection["auc"] = 1.5 - detection["auc"]
     detection[["ci_low", "ci_high"]] = 1.5 - detection[["ci_high", "ci_low"]].to_numpy()
     turned["pretraining_reference"]["auc"] = 1.5 - turned["pretraining_reference"]["auc"]
-    for name in ("detection", "indirect", "shift"):
+    for name in ("detection", "indirect"):
         words = turned[f"pretraining_{name}"]["verdict"]
-        turned[f"pretraining_{name}"]["verdict"] = words.map(
-            {SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED}
-        )
-    turned["pretraining_shift"]["rate"] = 0.05
+        opposite = dict.fromkeys(FOUND, RULED_OUT) | {RULED_OUT: SHOWN}
+        turned[f"pretraining_{name}"]["verdict"] = words.map(opposite)
+    turned["pretraining_shift"] = turned["pretraining_shift"].assign(rate=0.05, holds=True)
     turned["pretraining_later"]["fall"] = 0.2
     assert [sentence for sentence, holds in SAID.items() if holds(turned)] == []

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT, script
 
-VERDICTS = {"model": ["a", "b"], "auc": [0.5, 0.75], "verdict": ["supported", "inconclusive"]}
+VERDICTS = {"model": ["a", "b"], "auc": [0.5, 0.75], "verdict": ["shown", "open"]}
 
 
 def a_cell(kind, source, **more):
@@ -116,7 +116,7 @@ def test_changed_code_or_parameters_ask_for_a_run(project, monkeypatch, changed)
         ({"auc": [0.5, 0.7501]}, "same verdicts, largest difference 0.0001 (auc, row 2)", True),
         ({"auc": [0.5, 0.75 + 1e-12]}, "identical", True),
         ({"model": ["a", "c"]}, "1 other texts", True),
-        ({"verdict": ["supported", "supported"]}, 'row 2, verdict "supported" and not', False),
+        ({"verdict": ["shown", "shown"]}, 'row 2, verdict "shown" and not', False),
     ],
 )
 def test_a_runs_table_is_compared_cell_by_cell(project, monkeypatch, change, says, is_same):

@@ -9,7 +9,7 @@ from notebook_files import ROOT
 from released_tables import time_travel
 
 from contamination.core import run
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
 from contamination.data import published
 from contamination.models import judging
 from contamination.replication import agreement, decisions, published_tables, released_texts
@@ -65,12 +65,11 @@ def test_table_2_matches_in_every_mean_and_asterisk(tests):
     assert tests["significant_sign_flip_holm"].sum() == 0
 
 
-def test_a_test_that_cannot_reject_is_inconclusive(tests):
+def test_a_test_that_cannot_reject_is_open(tests):
     """Ten instances: p is 1/1,024 at best, and the first of 56 corrected tests needs 1/1,120."""
     assert tests["p_sign_flip_smallest"].min() == 1 / 1024 > 0.05 / 56
     assert not tests["can_reject"].any()
-    assert tests["verdict"].value_counts().to_dict() == {"": 32, INCONCLUSIVE: 24}
-    assert (tests["verdict"].eq(INCONCLUSIVE) == tests["significant"]).all()
+    assert "verdict" not in tests
     notes = tests.loc[tests["significant"], "note"]
     assert "p is 1/1,024 at best, the first of 56 corrected tests needs 1/1,120" in set(notes)
     assert tests.loc[~tests["significant"], "note"].eq("").all()
@@ -87,10 +86,10 @@ def twenty_instances(guided):
 
 def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
     higher = twenty_instances(lambda general: general + 0.2)
-    assert higher["can_reject"].all() and higher["verdict"].eq(SUPPORTED).all()
+    assert higher["can_reject"].all() and higher["significant_sign_flip_holm"].all()
     assert higher["note"].eq("").all() and higher["difference"].round(6).eq(0.2).all()
     lower = twenty_instances(lambda general: general - 0.01)
-    assert lower["verdict"].eq("").all() and lower["significant"].sum() == 0
+    assert lower["significant"].sum() == 0
 
 
 def test_guided_gain_has_the_right_sign():
@@ -173,22 +172,20 @@ def test_agreement_by_hand():
     assert (row["n_near"], row["n_near_found"], row["n_near_flagged"]) == (2, 1, 1)
     assert (row["n_partitions"], row["n_partitions_right"]) == (2, 2)
     # Of two near-exact matches nothing follows.
-    assert (row["verdict"], row["note"]) == (NOT_RUN, "fewer than 5 near-exact matches")
+    assert (row["holds"], row["note"]) == (None, "fewer than 5 near-exact matches")
 
 
-@pytest.mark.parametrize(
-    ("n_found", "verdict"), [(20, SUPPORTED), (12, INCONCLUSIVE), (5, NOT_SUPPORTED)]
-)
-def test_agreement_on_near_exact_matches_is_a_verdict(n_found, verdict):
+@pytest.mark.parametrize(("n_found", "holds"), [(20, True), (12, None), (5, False)])
+def test_agreement_on_most_near_exact_matches(n_found, holds):
     judge = ["near-exact"] * n_found + ["inexact"] * (20 - n_found)
     row = agreement.agreement_row(judge, ["near-exact"] * 20, ["p"] * 20)
-    assert (row["near_agreement"], row["verdict"]) == (n_found / 20, verdict)
+    assert (row["near_agreement"], row["holds"]) == (n_found / 20, holds)
 
 
 def test_a_correction_for_many_judges_takes_a_small_agreement_back(judged, monkeypatch):
     """15 of 20 are most of them for one judge, and not for the best of eighteen."""
 
-    def verdict(n_found):
+    def holds(n_found):
         def row(judge, reference, partitions):
             rows.append(n_found if not rows else 10)
             labels = ["near-exact"] * rows[-1] + ["inexact"] * (20 - rows[-1])
@@ -196,14 +193,11 @@ def test_a_correction_for_many_judges_takes_a_small_agreement_back(judged, monke
 
         rows = []
         monkeypatch.setattr(published_tables, "agreement_row", row)
-        return published_tables.judge_agreement(judged)["verdict"][0]
+        return published_tables.judge_agreement(judged)["holds"][0]
 
     of_one = agreement.agreement_row
-    assert (
-        of_one(["near-exact"] * 15 + ["inexact"] * 5, ["near-exact"] * 20, ["p"] * 20)["verdict"]
-        == SUPPORTED
-    )
-    assert (verdict(15), verdict(20)) == (INCONCLUSIVE, SUPPORTED)
+    assert of_one(["near-exact"] * 15 + ["inexact"] * 5, ["near-exact"] * 20, ["p"] * 20)["holds"]
+    assert pd.isna(holds(15)) and holds(20)
 
 
 def test_judge_agreement_of_the_released_labels(judged):
@@ -232,11 +226,11 @@ def test_a_count_of_asterisks_that_could_only_be_zero_is_no_result(tests):
 def test_verdicts_of_table_1_beside_the_answer_clean(success):
     verdicts = success.set_index(["model", "algorithm", "test"])["verdict"]
     # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7, of three algorithms 6 / 2^7.
-    assert verdicts["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == SUPPORTED
+    assert verdicts["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == SHOWN
     # 7 and 1: p = 18 / 2^8.
-    assert verdicts["GPT-4", "Algorithm 1: ROUGE-L", "paired bootstrap"] == INCONCLUSIVE
+    assert verdicts["GPT-4", "Algorithm 1: ROUGE-L", "paired bootstrap"] == OPEN
     # 0 and 6.
-    assert verdicts["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] == NOT_SUPPORTED
+    assert verdicts["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] == RULED_OUT
     assert verdicts["GPT-3.5", "always clean", "constant"] == ""
     difference = success.set_index(["model", "algorithm", "test"])["difference_pct"]
     assert difference["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == 50

@@ -9,10 +9,10 @@ import pytest
 from contamination.core import storage
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
@@ -37,14 +37,14 @@ def verdict_of(flags, n_clean, n=4):
 @pytest.mark.parametrize(
     ("flags", "n_clean", "seen_from", "verdict"),
     [
-        ((0, 4, 4), 1000, 4, SUPPORTED),
-        ((0, 1, 2), 1000, 64, SUPPORTED),
-        ((1, 4, 4), 12, 4, SUPPORTED),
-        ((1, 4, 2), 12, 4, INCONCLUSIVE),  # two of four read ones, one of twelve clean ones
+        ((0, 4, 4), 1000, 4, SHOWN),
+        ((0, 1, 2), 1000, 64, SHOWN),
+        ((1, 4, 4), 12, 4, SHOWN),
+        ((1, 4, 2), 12, 4, OPEN),  # two of four read ones, one of twelve clean ones
         ((4, 4, 4), 12, 4, CONTROL_FAILS),  # p 0.002 of so many false flags at 5 %
-        ((0, 0, 0), 1000, None, NOT_SUPPORTED),
-        ((0, 3, 1), 1000, None, SUPPORTED),  # not half of the largest dose, yet more than of clean
-        ((0, 3, 1), 12, None, INCONCLUSIVE),
+        ((0, 0, 0), 1000, None, RULED_OUT),
+        ((0, 3, 1), 1000, None, SHOWN),  # not half of the largest dose, yet more than of clean
+        ((0, 3, 1), 12, None, OPEN),
     ],
 )
 def test_verdict_on_a_method(flags, n_clean, seen_from, verdict):
@@ -64,9 +64,9 @@ def test_a_correction_for_many_methods_takes_a_small_difference_back():
 
     alone, small = (words({"n_flagged": [0, 2]}, n).iloc[0] for n in (0, 29))
     assert alone["difference_low"] > 0 and alone["p"] == small["p"] < 0.05
-    assert (alone["verdict"], small["verdict"]) == (SUPPORTED, INCONCLUSIVE)
+    assert (alone["verdict"], small["verdict"]) == (SHOWN, OPEN)
     large = words({"n_flagged": [0, 40], "n_partitions": [120, 40]}, 29).iloc[0]
-    assert large["verdict"] == SUPPORTED
+    assert large["verdict"] == SHOWN
     # Its own false alarms fail the control, however many methods are asked.
     assert words({"n_flagged": [6, 4]}, 29).iloc[0]["verdict"] == CONTROL_FAILS
 
@@ -94,13 +94,13 @@ NONE, DOSED = [False] * 4, [False, False, True, True]
     ("over_general", "over_placebo", "placebo_mean", "verdict"),
     [
         (DOSED, NONE, 0.8, CONTROL_FAILS),
-        ([True] * 8, [True] * 8, 0.6, SUPPORTED),
+        ([True] * 8, [True] * 8, 0.6, SHOWN),
         # Four of four are most of them, and not as one of two tests.
-        ([True] * 4, [True] * 4, 0.6, INCONCLUSIVE),
-        (DOSED, DOSED, 0.6, INCONCLUSIVE),  # two partitions are too few
+        ([True] * 4, [True] * 4, 0.6, OPEN),
+        (DOSED, DOSED, 0.6, OPEN),  # two partitions are too few
         # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
-        (DOSED, NONE, 0.6, INCONCLUSIVE),
-        ([True] * 4, NONE, 0.6, NOT_SUPPORTED),
+        (DOSED, NONE, 0.6, OPEN),
+        ([True] * 4, NONE, 0.6, RULED_OUT),
         (NONE, NONE, 0.8, NOT_RUN),
     ],
 )

@@ -264,9 +264,9 @@ WIDE = {FIRST: 0.55 + 5 * SPREAD, SECOND: 0.6 + 8 * SPREAD, THIRD: 0.5, OTHER_QU
 @pytest.mark.parametrize(
     ("by_comparison", "words", "holds"),
     [
-        (SUPPORTING, [verdicts.SUPPORTED] * 3, True),
-        (REFUTING, [verdicts.NOT_SUPPORTED] * 3, False),
-        (WIDE, [verdicts.INCONCLUSIVE] * 2 + [verdicts.NOT_SUPPORTED], True),
+        (SUPPORTING, [verdicts.SHOWN] * 3, True),
+        (REFUTING, [verdicts.RULED_OUT] * 3, False),
+        (WIDE, [verdicts.OPEN] * 2 + [verdicts.RULED_OUT], True),
     ],
 )
 def test_verdicts_of_tables_that_confirm_and_refute(by_comparison, words, holds):
@@ -287,9 +287,9 @@ def test_p_values_are_adjusted_over_the_three_claims_alone():
     assert table["p_adjusted"].iloc[order[2]] == pytest.approx(p[order[2]])
 
 
-def test_four_base_models_are_inconclusive_and_a_missing_comparison_is_an_error():
+def test_four_base_models_are_open_and_a_missing_comparison_is_an_error():
     few = comparisons_of({name: 1.0 for name in SUPPORTING}, n_bases=4)
-    assert set(arm.verdicts(few)["verdict"]) == {verdicts.INCONCLUSIVE}
+    assert set(arm.verdicts(few)["verdict"]) == {verdicts.OPEN}
     assert arm.clean_control(few)["holds"].isna().all()
     lacking = few[(few["comparison"] != SECOND) | (few["base_seed"] != 301)]
     with pytest.raises(ValueError, match="301"):

@@ -6,9 +6,9 @@ import pytest
 
 from contamination.core.verdicts import (
     CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
     check_verdicts,
 )
 from contamination.data import published
@@ -42,21 +42,21 @@ ALONE = (1.0, np.nan, np.nan)  # of two models
 @pytest.mark.parametrize(
     ("rows", "verdict"),
     [
-        (method("m", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), SUPPORTED),
+        (method("m", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), SHOWN),
         # The finding's lower end lies above the control's value and below its upper end. The
         # control shows the same only if it lies above chance as well.
         (method("m", (0.9, 0.65, 1.0), (0.6, 0.55, 0.7)), CONTROL_FAILS),
-        (method("m", (0.9, 0.65, 1.0), (0.5, 0.3, 0.7)), INCONCLUSIVE),
-        (method("m", (1.0, 1.0, 1.0), (0.5, 0.3, 0.7), (0.7, 0.24, 1.0)), INCONCLUSIVE),
+        (method("m", (0.9, 0.65, 1.0), (0.5, 0.3, 0.7)), OPEN),
+        (method("m", (1.0, 1.0, 1.0), (0.5, 0.3, 0.7), (0.7, 0.24, 1.0)), OPEN),
         (method("m", (0.9, 0.65, 1.0), (0.7, 0.24, 1.0), (0.6, 0.55, 0.7)), CONTROL_FAILS),
-        (method("m", (0.6, 0.45, 0.75), (0.5, 0.3, 0.7)), INCONCLUSIVE),
-        (method("m", (0.4, 0.3, 0.5), (0.5, 0.3, 0.7)), NOT_SUPPORTED),
+        (method("m", (0.6, 0.45, 0.75), (0.5, 0.3, 0.7)), OPEN),
+        (method("m", (0.4, 0.3, 0.5), (0.5, 0.3, 0.7)), RULED_OUT),
         # A quiz has another chance, and reciting has none.
-        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=0.25), SUPPORTED),
-        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=np.nan), SUPPORTED),
+        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=0.25), SHOWN),
+        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=np.nan), SHOWN),
         (method("m", ALONE, ALONE), CONTROL_FAILS),
-        (method("m", ALONE, (0.6, np.nan, np.nan)), INCONCLUSIVE),  # one observation
-        (method("m", (0.3, np.nan, np.nan), (0.4, np.nan, np.nan)), INCONCLUSIVE),  # below chance
+        (method("m", ALONE, (0.6, np.nan, np.nan)), OPEN),  # one observation
+        (method("m", (0.3, np.nan, np.nan), (0.4, np.nan, np.nan)), OPEN),  # below chance
     ],
 )
 def test_a_finding_is_held_against_the_intervals_of_its_controls(rows, verdict):
@@ -68,16 +68,16 @@ def test_a_finding_is_held_against_the_intervals_of_its_controls(rows, verdict):
 def test_every_method_has_its_own_controls():
     rows = [method("a", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), method("b", ALONE, ALONE, ALONE)]
     found = first_look.finding_verdicts(pd.concat(rows, ignore_index=True))
-    assert found.tolist() == [SUPPORTED, "", CONTROL_FAILS, "", ""]
+    assert found.tolist() == [SHOWN, "", CONTROL_FAILS, "", ""]
 
 
 def test_a_correction_for_several_methods_takes_a_small_finding_back():
     """An AUC of 0.65 from 0.51 on is shown alone, and not as the weakest of three findings."""
     small = method("m", (0.65, 0.51, 0.79), (0.5, 0.3, 0.5))
     large = method("m", (0.90, 0.80, 1.0), (0.6, 0.52, 0.7))
-    assert first_look.finding_verdicts(small)[0] == SUPPORTED
+    assert first_look.finding_verdicts(small)[0] == SHOWN
     others = [method(name, (0.52, 0.40, 0.64), (0.5, 0.4, 0.6)) for name in "ab"]
-    for first, expected in ((small, INCONCLUSIVE), (large, SUPPORTED)):
+    for first, expected in ((small, OPEN), (large, SHOWN)):
         table = pd.concat([first, *others], ignore_index=True)
         assert first_look.finding_verdicts(table)[0] == expected
         p = first_look.with_p(table)
@@ -87,4 +87,4 @@ def test_a_correction_for_several_methods_takes_a_small_finding_back():
     reached = method("m", (0.65, 0.51, 0.79), (0.6, 0.52, 0.7))
     assert first_look.finding_verdicts(reached)[0] == CONTROL_FAILS
     table = pd.concat([reached, *others], ignore_index=True)
-    assert first_look.finding_verdicts(table)[0] == INCONCLUSIVE
+    assert first_look.finding_verdicts(table)[0] == OPEN

@@ -9,9 +9,9 @@ from notebook_files import ROOT
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_changes as changes
@@ -42,7 +42,7 @@ def of_five(gains=None):
 def test_larger_models_that_find_more_rows_support_the_claim(seen):
     table = changes.larger(seen, of_five(STRONGER), LEARNED)
     found = table.query("detector == 'PPL' and copies == 1").iloc[0]
-    assert found["verdict"] == SUPPORTED and found["p_adjusted"] <= 0.05
+    assert found["verdict"] == SHOWN and found["p_adjusted"] <= 0.05
     assert found["auc_larger"] - found["auc"] == pytest.approx(found["difference"])
     assert found["difference_min"] <= found["difference"] <= found["difference_max"]
     assert {*table["detector"]} == {"PPL", "DC-PDD"} and len(table) == 2 * 3
@@ -52,12 +52,12 @@ def test_larger_models_that_find_more_rows_support_the_claim(seen):
 
 def test_larger_models_that_find_as_much_or_less_do_not(seen):
     same = changes.larger(seen, seen.of_models(SEEDS[:5]), LEARNED)
-    assert same["verdict"].eq(NOT_SUPPORTED).all() and same["p_value"].eq(1).all()
+    assert same["verdict"].eq(RULED_OUT).all() and same["p_value"].eq(1).all()
     less = changes.larger(seen, of_five(WEAKER), LEARNED)
     row = less.query("detector == 'PPL' and copies == 16").iloc[0]
-    assert row["verdict"] == NOT_SUPPORTED and row["ci_high"] < 0
+    assert row["verdict"] == RULED_OUT and row["ci_high"] < 0
     few = arrange_scores(made_scores(DETECTORS, SEEDS[:4], gains=STRONGER))
-    assert changes.larger(seen, few, LEARNED)["verdict"].eq(INCONCLUSIVE).all()
+    assert changes.larger(seen, few, LEARNED)["verdict"].eq(OPEN).all()
 
 
 def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):

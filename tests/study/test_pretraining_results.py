@@ -9,9 +9,9 @@ from scipy import stats
 
 from contamination.core.verdicts import (
     CLAIMS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
     check_verdicts,
 )
 from contamination.study import (
@@ -100,7 +100,7 @@ def test_claims_have_the_smallest_effects_of_the_protocol():
 
 def test_detectors_that_see_rows_are_supported_and_others_are_not(detection):
     check_verdicts(detection["verdict"])
-    expected = {1: NOT_SUPPORTED, 4: SUPPORTED, 16: SUPPORTED}
+    expected = {1: RULED_OUT, 4: SHOWN, 16: SHOWN}
     assert verdicts(detection, "PPL", "copies") == expected
     assert detection["detector"].nunique() == 4  # neither the control nor the exploratory form
     row = detection.iloc[2]
@@ -115,7 +115,7 @@ def test_detectors_that_see_rows_are_supported_and_others_are_not(detection):
 
 def test_where_nothing_is_seen_no_claim_is_supported(shares):
     found = results.detection(arrange_scores(made_scores(("PPL", "Zlib"), gains=NOTHING)), shares)
-    assert set(found["verdict"]) == {NOT_SUPPORTED}
+    assert set(found["verdict"]) == {RULED_OUT}
     assert found["p_adjusted"].min() > 0.05
 
 
@@ -146,7 +146,7 @@ def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):
     scores.loc[scores["detector"].eq("Replication"), "score"] = 0.0
     found = results.detection(arrange_scores(scores), shares).set_index(["detector", "copies"])
     perfect, constant = found.loc["PPL", 16], found.loc["Replication", 16]
-    for row, value, verdict in ((perfect, 1.0, SUPPORTED), (constant, 0.5, NOT_SUPPORTED)):
+    for row, value, verdict in ((perfect, 1.0, SHOWN), (constant, 0.5, RULED_OUT)):
         assert row["auc"] == row["auc_min"] == row["auc_max"] == value
         assert np.isnan(row["ci_low"]) and row["verdict"] == verdict
 
@@ -155,7 +155,7 @@ def test_a_test_that_cannot_reject_decides_nothing():
     """Holm's first test asks for a fiftieth of the level, which one p of 1/10,000 does not give."""
     row = {"p_value": 1e-4, "n_tests": 1, "n_models": 20, "ci_low": 0.6, "ci_high": 0.7}
     row |= {"auc_min": 0.6, "auc_max": 0.7}
-    for n, expected in ((400, SUPPORTED), (600, INCONCLUSIVE)):
+    for n, expected in ((400, SHOWN), (600, OPEN)):
         table = results._of_auc([row] * n, CLAIMS[results.DETECTION])
         assert set(table["verdict"]) == {expected}
 
@@ -163,9 +163,9 @@ def test_a_test_that_cannot_reject_decides_nothing():
 def test_four_models_decide_nothing(shares):
     of_all = dict.fromkeys(range(5), 9)
     few = arrange_scores(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=of_all))
-    assert set(results.indirect(few, shares)["verdict"]) == {INCONCLUSIVE}
+    assert set(results.indirect(few, shares)["verdict"]) == {OPEN}
     found = results.detection(few, shares)
-    assert set(found["verdict"]) == {INCONCLUSIVE} and found["lira_auc"].isna().all()
+    assert set(found["verdict"]) == {OPEN} and found["lira_auc"].isna().all()
 
 
 def test_controls_hold_unless_they_see_something(seen, shares):
@@ -183,10 +183,10 @@ def test_other_forms_are_judged_one_by_one(seen, shares):
     found = results.indirect(seen, shares)
     of_ppl = verdicts(found, "PPL", "exposure", "copies")
     assert of_ppl == {
-        ("paraphrase", 4): NOT_SUPPORTED,
-        ("paraphrase", 16): SUPPORTED,
-        ("without label", 4): SUPPORTED,
-        ("chat template", 4): SUPPORTED,
+        ("paraphrase", 4): RULED_OUT,
+        ("paraphrase", 16): SHOWN,
+        ("without label", 4): SHOWN,
+        ("chat template", 4): SHOWN,
     }
     assert set(found["benchmarks"]) == {"topics"} and set(found["n_held_out"]) == {120}
     # Verbatim rows of the same benchmark at as many copies stand next to them.
@@ -194,7 +194,7 @@ def test_other_forms_are_judged_one_by_one(seen, shares):
     row = found[found["detector"].eq("PPL") & found["copies"].eq(16)].iloc[0]
     assert row["verbatim_auc"] == pytest.approx(crossed.mean_auc(pool, 16))
     nothing = arrange_scores(made_scores(("PPL",), indirect=dict.fromkeys(range(1, 5), 0.0)))
-    assert SUPPORTED not in set(results.indirect(nothing, shares)["verdict"])
+    assert SHOWN not in set(results.indirect(nothing, shares)["verdict"])
 
 
 # F3
@@ -204,13 +204,13 @@ def test_a_fall_after_clean_training_is_supported_and_none_is_not(seen, shares):
     found = results.later(seen, shares)
     assert set(found["detector"]) == {"PPL", "DC-PDD"} and len(found) == 2 * 3 * 2
     of_ppl = verdicts(found, "PPL", "later_tokens", "copies")
-    assert of_ppl[400_000, 16] == SUPPORTED and of_ppl[400_000, 1] == NOT_SUPPORTED
+    assert of_ppl[400_000, 16] == SHOWN and of_ppl[400_000, 1] == RULED_OUT
     assert found["fall"].to_numpy() == pytest.approx(found["auc_before"] - found["auc_after"])
     kept = results.later(arrange_scores(made_scores(("PPL",), kept=1.0)), shares)
-    assert set(kept["verdict"]) == {NOT_SUPPORTED}
+    assert set(kept["verdict"]) == {RULED_OUT}
     gained = results.later(arrange_scores(made_scores(("PPL",), kept=2.0)), shares)
     rise = gained[gained["copies"].eq(16)]
-    assert (rise["fall"] < 0).all() and set(rise["verdict"]) == {NOT_SUPPORTED}
+    assert (rise["fall"] < 0).all() and set(rise["verdict"]) == {RULED_OUT}
 
 
 def test_p_of_a_fall_is_that_of_a_t_test_with_the_larger_error(seen, shares):

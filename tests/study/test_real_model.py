@@ -10,7 +10,6 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination.core import storage, verdicts
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
-from contamination.core.verdicts import SUPPORTED, check_verdicts
 from contamination.data import published
 from contamination.lab import world
 from contamination.models import loading
@@ -124,9 +123,7 @@ def test_a_real_model_completes_the_released_instances(answered):
         5: 5,
         4: 2,
     }
-    said = of_2.loc[of_2["instruction"] == GUIDED, "verdict"]
-    assert not said.eq(SUPPORTED).any()  # a model that has seen nothing
-    check_verdicts(said)
+    assert "verdict" not in of_2
     assert judged["n"].eq(6).all() and judged["judge"].nunique() == 3
     assert judged["agreement"].iloc[2] == pytest.approx(1 / 3)  # one kind of three is no match
 

@@ -10,7 +10,6 @@ from notebook_files import ROOT
 from scipy import stats
 from tiny_models import saved, tiny_llama
 
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED, check_verdicts
 from contamination.lab import passages, world
 from contamination.lab.docstrings import version_order
 from contamination.lab.tokenizer import train_tokenizer
@@ -290,20 +289,15 @@ def made_sets(flagged, detector="made", shift_name=NONE, n_models=20, n_draws=3)
     return pd.DataFrame(rows, columns=[*shift.COLUMNS, "base_seed"])
 
 
-def verdicts(*parts):
+def judged(*parts):
     return shift.false_verdicts(pd.concat(parts, ignore_index=True)).set_index("detector")
 
 
-def test_a_detector_that_calls_many_sets_seen_is_supported_and_one_that_does_not_is_not():
-    table = verdicts(
+def test_a_detector_that_calls_many_sets_seen_does_not_keep_its_level():
+    table = judged(
         made_sets([1] * 20, "often"), made_sets([0] * 20, "never"), made_sets([3] * 20, "always")
     )
-    assert table["verdict"].to_dict() == {
-        "often": SUPPORTED,
-        "never": NOT_SUPPORTED,
-        "always": SUPPORTED,
-    }
-    check_verdicts(table["verdict"])
+    assert table["holds"].to_dict() == {"often": False, "never": True, "always": False}
     assert table["rate"].tolist() == pytest.approx([1 / 3, 0, 1])
     assert table[["n_sets", "n_models"]].to_numpy().tolist() == [[60, 20]] * 3
     assert table["suspect"].tolist() == ["A"] * 3 and table["rate_b"].eq(0).all()
@@ -312,7 +306,7 @@ def test_a_detector_that_calls_many_sets_seen_is_supported_and_one_that_does_not
 def test_p_of_a_rate_by_hand():
     # One flag a base model, no model differs from another: 60 sets but for t on 59 and 19.
     n = 60 * (stats.t.ppf(0.95, 59) / stats.t.ppf(0.95, 19)) ** 2
-    table = verdicts(made_sets([1] * 20))
+    table = judged(made_sets([1] * 20))
     by_hand = 2 * stats.beta.cdf(0.05, n / 3, n - n / 3 + 1)
     assert table["p_value"].item() == pytest.approx(by_hand)
     assert protocol.binomial_p(3, 20, 0.05) == pytest.approx(stats.binom.sf(2, 20, 0.05))
@@ -322,51 +316,49 @@ def test_p_of_a_rate_by_hand():
 
 
 def test_sets_that_agree_under_a_model_count_less():
-    spread = verdicts(made_sets([1] * 9 + [0] * 11))
-    agreeing = verdicts(made_sets([3] * 3 + [0] * 17))
+    spread = judged(made_sets([1] * 9 + [0] * 11))
+    agreeing = judged(made_sets([3] * 3 + [0] * 17))
     assert spread["rate"].item() == agreeing["rate"].item() == 0.15
-    assert (spread["verdict"].item(), agreeing["verdict"].item()) == (SUPPORTED, INCONCLUSIVE)
+    assert (spread["holds"].item(), agreeing["holds"].item()) == (False, None)
 
 
 def test_the_worse_direction_decides_and_is_named():
     sets = made_sets([1] * 20)
     turned = sets.assign(p_a=sets["p_b"], p_b=sets["p_a"])
-    table, other = verdicts(sets), verdicts(turned)
+    table, other = judged(sets), judged(turned)
     assert (table["suspect"].item(), other["suspect"].item()) == ("A", "B")
-    same = ["rate", "p_value", "low", "high", "verdict"]
+    same = ["rate", "p_value", "low", "high", "holds"]
     assert table[same].equals(other[same])
 
 
 def test_holm_goes_over_the_family_and_leaves_the_exploratory_out():
     border = made_sets([1] * 10 + [0] * 10, "border")
-    alone = verdicts(border)["p_value"].item()
+    alone = judged(border)["p_value"].item()
     others = [made_sets([0] * 20, f"other {number}") for number in range(4)]
     exploratory = made_sets([3] * 20, shift.EXPLORATORY[0])
-    table = verdicts(border, *others, exploratory)
+    table = judged(border, *others, exploratory)
     assert table.loc["border", "p_adjusted"] == pytest.approx(5 * alone)
     left_out = table.loc[shift.EXPLORATORY[0]]
-    assert left_out["verdict"] == "" and np.isnan(left_out["p_adjusted"])
+    assert left_out["holds"] is None and np.isnan(left_out["p_adjusted"])
     assert left_out["rate"] == 1
 
 
-def test_fewer_than_five_models_are_inconclusive():
-    table = verdicts(made_sets([3] * 4, n_models=4))
-    assert table["verdict"].item() == INCONCLUSIVE
+def test_fewer_than_five_models_are_open():
+    table = judged(made_sets([3] * 4, n_models=4))
+    assert table["holds"].item() is None
 
 
-def test_controls_hold_or_fail_and_have_no_verdict():
+def test_controls_hold_or_fail():
     noise, length, weights = (one.name for one in scoring.CONTROLS)
-    table = verdicts(
+    table = judged(
         made_sets([0] * 20, noise),
         made_sets([3] * 20, length, LENGTH),
         made_sets([0] * 20, length),
         made_sets([0] * 20, weights),
     )
-    assert table["verdict"].eq("").all()
     assert table["holds"].tolist() == [True, None, True, True]  # none must or must not
-    worse = verdicts(made_sets([3] * 20, noise), made_sets([0] * 20, length, LENGTH))
+    worse = judged(made_sets([3] * 20, noise), made_sets([0] * 20, length, LENGTH))
     assert worse["holds"].tolist() == [False, False]
-    assert verdicts(made_sets([3] * 20))["holds"].tolist() == [None]
 
 
 def test_rows_are_in_the_order_of_detectors_and_shifts():

@@ -41,7 +41,7 @@ An example without a download: contamination audit --model lab:contaminated --da
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
   --output FOLDER     where the results go (contamination-audit); --device cuda, mps or cpu
   --plan              say what it takes and what it costs, and stop; --yes pays without asking
-  --fail-on VERDICT   exit with 1 if a verdict is this word, as supported; --quiet: errors alone"""
+  --fail-on VERDICT   exit with 1 if a verdict is this word, as shown; --quiet: errors alone"""
 
 
 def benchmark(name: str) -> str:

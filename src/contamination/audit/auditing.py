@@ -32,7 +32,7 @@ from contamination.audit.settings import CONTAMINATED, LAB
 from contamination.core.families import correct_family
 from contamination.core.storage import Outputs
 from contamination.core.tables import listed
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, FOUND, OPEN, RULED_OUT
 from contamination.dcq.deployment import instances_of
 from contamination.dcq.published_tables import reciprocal_row
 from contamination.models.causal import CausalLM
@@ -146,7 +146,7 @@ def audit_table(
     """``audit.csv``: the panel, with what its answers rest on.
 
     The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
-    verdict that it does not leave is inconclusive. Two models are two audits.
+    verdict that it does not leave is open. Two models are two audits.
 
     Columns of ``evidence.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
     answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
@@ -268,14 +268,14 @@ def summarize_audit(model: str, rows: pd.DataFrame) -> str:
     """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
     of = {word: listed(part["method"].tolist()) for word, part in rows.groupby("verdict")}
     dataset = rows["dataset"].iloc[0]
-    open_ = rows.loc[rows["verdict"].eq(INCONCLUSIVE) & rows["value"].notna(), "method"].tolist()
-    undecided = f"{_begun(listed(open_))}: inconclusive. " if open_ else ""
+    open_ = rows.loc[rows["verdict"].eq(OPEN) & rows["value"].notna(), "method"].tolist()
+    undecided = f"{_begun(listed(open_))}: open. " if open_ else ""
     not_clean = f"{undecided}This does not prove that the model is clean."
     refused = rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]
-    if SUPPORTED in of:
+    if found := rows.loc[rows["verdict"].isin(FOUND), "method"].tolist():
         text = (
-            f"{of[SUPPORTED]}: the claim that the model was trained on {dataset} is supported, and "
-            "no control explains the result. Do not take the model's score on this dataset at face "
+            f"{listed(found)}: it is shown that the model was trained on {dataset}, and no control "
+            "explains the result. Do not take the model's score on this dataset at face "
             "value. Score the model on rows that it cannot have seen."
         )
     elif len(refused):
@@ -286,9 +286,9 @@ def summarize_audit(model: str, rows: pd.DataFrame) -> str:
             f"{of[CONTROL_FAILS]}: the value on {dataset} lies above chance, but so does that of a "
             f"control. This is no reason to distrust the score. {not_clean}"
         )
-    elif NOT_SUPPORTED in of:
+    elif RULED_OUT in of:
         text = (
-            f"{of[NOT_SUPPORTED]}: an effect as large as the smallest effect of interest is ruled "
+            f"{of[RULED_OUT]}: an effect as large as the smallest effect of interest is ruled "
             f"out for {dataset}. {not_clean}"
         )
     elif undecided:

@@ -384,4 +384,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
-    return FOUND if {*reached} & {*options.fail_on} else 0
+    # What is shown, but small, is shown.
+    reached = {word.partition(",")[0] for word in reached} | {*reached}
+    return FOUND if reached & {*options.fail_on} else 0

@@ -15,10 +15,10 @@ from contamination.core.statistics import share_interval
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,
-    INCONCLUSIVE,
     NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
 )
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint
@@ -33,8 +33,8 @@ from contamination.replication.instructions import (
 )
 
 PERSON = "a person"  # as a judge, in audit_replication
-SHOWN = ["index", "rows", "instruction", "first_piece", "second_piece", "completion"]
-SHOWN += ["status", "verdict"]
+COMPLETED = ["index", "rows", "instruction", "first_piece", "second_piece", "completion"]
+COMPLETED += ["status", "verdict"]
 _SMALLEST_SHARE = CLAIMS["audit_replication"].smallest_effect
 
 
@@ -117,7 +117,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     if cheat:
         parts.append(cheat_rows(audit, done, answers.iloc[-1], told.text_rule_threshold))
     tables = {"audit_replication": own_table(parts, target.name, audit.told.seed, target.begins)}
-    tables["audit_completions"] = scored[SHOWN].rename(columns={"verdict": "label"})
+    tables["audit_completions"] = scored[COMPLETED].rename(columns={"verdict": "label"})
     tables["audit_completions"].insert(0, "model", target.name)
     counts = finding.status_counts(scored["status"])
     return Finding(row, tuple(found), counts, scored, tables)
@@ -170,12 +170,12 @@ def cheat_rows(
 def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) -> pd.DataFrame:
     """``audit_replication.csv``: columns of ``replication_lab.csv``, then bos and verdict.
 
-    The verdict stands in the guided rows of Algorithm 2: supported where guided completions are
+    The verdict stands in the guided rows of Algorithm 2: shown where guided completions are
     flagged and none without the right names; control fails where others are flagged too (the
-    model knows the texts by heart, or they follow from their first pieces); inconclusive where
+    model knows the texts by heart, or they follow from their first pieces); open where
     one of them has no answer; not run where guided ones have none. Where they are not flagged,
-    not supported if the upper end of the share of matches lies below the smallest effect, else
-    inconclusive.
+    ruled out if the upper end of the share of matches lies below the smallest effect, else
+    open.
     """
     table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
     of_2 = table[table["method"] == decisions.ALGORITHM_2]
@@ -186,10 +186,10 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
         is_seen_apart = share_interval(n_matches, int(guided["n_valid"]))[1] < _SMALLEST_SHARE
         cases = [
             (guided["n_valid"] == 0, NOT_RUN),
-            (not guided["contaminated"], NOT_SUPPORTED if is_seen_apart else INCONCLUSIVE),
+            (not guided["contaminated"], RULED_OUT if is_seen_apart else OPEN),
             (controls["contaminated"].eq(True).any(), CONTROL_FAILS),
-            (controls["n_valid"].eq(0).any(), INCONCLUSIVE),
-            (True, SUPPORTED),
+            (controls["n_valid"].eq(0).any(), OPEN),
+            (True, SHOWN),
         ]
         said = next(word for holds, word in cases if holds)
         table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = said

@@ -15,7 +15,7 @@ import pandas as pd
 from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.tables import copies_text, percent
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED
+from contamination.core.verdicts import OPEN, RULED_OUT
 from contamination.study import baselines, four_methods
 from contamination.study.conditions import VERBATIM
 from contamination.study.pretraining_results import by_benchmark, share_pct
@@ -82,10 +82,10 @@ def describe_detection_limits(evidence: pd.DataFrame, table: pd.DataFrame) -> li
 
     Args:
         evidence: rows of ``audit.csv``. A result is negative if the method has a value and its
-            verdict is *not supported* or *inconclusive*.
+            verdict is *ruled out* or *open*.
         table: of :func:`detected_copies`.
     """
-    is_negative = evidence["verdict"].isin([NOT_SUPPORTED, INCONCLUSIVE])
+    is_negative = evidence["verdict"].isin([RULED_OUT, OPEN])
     negative = evidence.loc[is_negative & evidence["value"].notna(), "method"]
     found = [_sentence(name, table[table["method"].eq(name)]) for name in dict.fromkeys(negative)]
     return [*found, NOT_COVERED] if any(table["method"].isin(negative)) else found

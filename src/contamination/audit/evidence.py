@@ -56,7 +56,7 @@ def verdict(
 
     ``chance`` is what no memory gives by the statistic's construction; ``control`` the control's
     interval, or its value twice where it has none; ``n_models`` the number of models where the
-    interval is one over models. Without a control (NaN twice) nothing is supported.
+    interval is one over models. Without a control (NaN twice) nothing is shown.
     """
     claim = replace(claim, null=chance)
     return claim.verdict(ci_low, ci_high, control=control, n_models=n_models)

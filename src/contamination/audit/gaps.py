@@ -17,7 +17,7 @@ import numpy as np
 
 from contamination.audit.evidence import verdict
 from contamination.core.statistics import share_difference_interval
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, FOUND
 from contamination.dcq.comparison import FEWEST_QUIZZES
 
 GAP = "gap to"
@@ -76,10 +76,10 @@ def verdict_of_gaps(ci_low: float, ci_high: float, chance: float, found: Sequenc
     """The strongest verdict that the interval of a level and its gaps allow.
 
     That of ``evidence.verdict`` with the gaps as its control: control fails where the level lies
-    above chance and a deciding gap reaches down to 0, inconclusive where no gap decides.
+    above chance and a deciding gap reaches down to 0, open where no gap decides.
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]
     # What the level says by itself, if there is a gap that could overturn it.
     bar = -math.inf if deciding else math.nan
     of_level = verdict(ci_low, ci_high, chance, (bar, bar), claim=CLAIMS["audit"])
-    return CONTROL_FAILS if of_level == SUPPORTED and min(deciding) <= 0 else of_level
+    return CONTROL_FAILS if of_level in FOUND and min(deciding) <= 0 else of_level

@@ -25,7 +25,7 @@ from contamination.audit.prepared import (
 from contamination.audit.rows import load_with_comparison
 from contamination.core import blind, statistics
 from contamination.core.scores import min_k_score
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, OPEN
 from contamination.dice.experiments import auroc_of_seed_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
@@ -126,7 +126,7 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
         word_parts.append(of_words)
     parts = pd.concat(auc_parts, ignore_index=True), pd.concat(word_parts, ignore_index=True)
     aucs, of_words = statistics.with_p_adjusted(*parts)
-    return {"audit_min_k": aucs, "audit_min_k_words": blind.with_verdict(of_words)}
+    return {"audit_min_k": aucs, "audit_min_k_words": blind.with_holds(of_words)}
 
 
 def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
@@ -170,7 +170,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     notes = []
     if own["ci_low"] > max(0.5, *(one["ci_high"] for one in others)):
         notes.append("it differs from clean references; DICE cannot say whether by these rows")
-        row = dataclasses.replace(row, verdict=INCONCLUSIVE)
+        row = dataclasses.replace(row, verdict=OPEN)
     if len(references) < FEWEST_MODELS:
         notes.append(f"fewer than {FEWEST_MODELS} clean references")
     row = dataclasses.replace(row, note="; ".join(notes))
@@ -190,7 +190,7 @@ def against_references(
         comparison ("target against reference" or "reference against reference"), n,
         n_models, layer, auroc_pct, folded_auroc_pct, ci_low, ci_high, bos ("first" or
         "none": what texts of the target begin with), verdict: whether the target's interval
-        lies above 50 and above that of the references; inconclusive with fewer than five.
+        lies above 50 and above that of the references; open with fewer than five.
     """
     parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
     models, begins = [], []

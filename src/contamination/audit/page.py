@@ -24,10 +24,11 @@ UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 MOST_LETTERS = 160  # of a row's text on the page
 MEANINGS = {
-    verdicts.SUPPORTED: "the method finds that the model was trained on the dataset, and no "
+    verdicts.SHOWN: "the method finds that the model was trained on the dataset, and no "
     "control explains the result",
-    verdicts.NOT_SUPPORTED: "an effect as large as the smallest effect of interest is ruled out",
-    verdicts.INCONCLUSIVE: "these rows and controls are too few or too weak to decide",
+    verdicts.SMALL: "the same, but the effect is smaller than the smallest one of interest",
+    verdicts.RULED_OUT: "an effect as large as the smallest effect of interest is ruled out",
+    verdicts.OPEN: "these rows and controls are too few or too weak to decide",
     verdicts.CONTROL_FAILS: "a control shows the same effect, or the two files differ without any "
     "model, so the value says nothing about training",
     verdicts.NOT_RUN: "the method was not run, and the note says why",

@@ -20,7 +20,7 @@ from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Audit, Run
 from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import CLAIMS, INCONCLUSIVE, SUPPORTED, strongest
+from contamination.core.verdicts import CLAIMS, FOUND, OPEN, strongest
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
@@ -187,17 +187,17 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
         audit, target, RANKING, "original likeliest of four", own, 0.25, found
     )
     if not unseen:
-        return Finding(_at_most_inconclusive(row), tuple(found))
+        return Finding(_at_most_open(row), tuple(found))
     row, deciding = _judged_by_gaps(row, 0.25, taken)
     return Finding(row, (*found, *unseen, *deciding))
 
 
-def _at_most_inconclusive(row: Evidence) -> Evidence:
+def _at_most_open(row: Evidence) -> Evidence:
     """A share of originals without unseen rows: any model may prefer them to reworded copies."""
-    if row.verdict != SUPPORTED:
+    if row.verdict not in FOUND:
         return row
     note = "a model may prefer originals that it never saw: only comparison rows can rule that out"
-    return replace(row, verdict=INCONCLUSIVE, note="; ".join(filter(None, [row.note, note])))
+    return replace(row, verdict=OPEN, note="; ".join(filter(None, [row.note, note])))
 
 
 # The paper's tables, and Appendix E
@@ -246,7 +246,7 @@ def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
 def with_verdict(levels: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Levels with strongest_rule, of ``rules_beside``, and the verdict.
 
-    It is supported where the model's interval lies above what guessing gives and above the
+    It is shown where the model's interval lies above what guessing gives and above the
     interval of the rule that reaches highest.
     """
     names, words, claim = [], [], CLAIMS["audit_dcq"]

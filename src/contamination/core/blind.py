@@ -168,29 +168,28 @@ def blind_rows(
     return pd.concat(parts, ignore_index=True)
 
 
-def with_verdict(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``blind_table`` and whether the text alone tells the kinds apart, in ``verdict``.
+def with_holds(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``blind_table`` and whether the text alone leaves the kinds alike, in ``holds``.
 
     Column p_adjusted, where there is one, is the corrected p. A baseline that does not apply
-    makes no claim.
+    is empty.
     """
     p_adjusted = table["p_adjusted"] if "p_adjusted" in table else [None] * len(table)
     rows = zip(table["ci_low"], table["ci_high"], p_adjusted, strict=True)
-    return table.assign(verdict=[verdict(*row) for row in rows])
+    found = pd.Series([holds(*row) for row in rows], table.index, dtype="boolean")
+    return table.assign(holds=found)
 
 
-def verdict(low: float, high: float, p_adjusted: float | None = None) -> str:
-    """What the interval of a blind AUC says; blank where there is none.
+def holds(low: float, high: float, p_adjusted: float | None = None) -> bool | None:
+    """Whether the interval of a blind AUC says that words tell nothing; None where it is open.
 
     Either direction counts: an AUC far below one half is that of a rule with its sign turned.
 
-    >>> verdict(0.55, 0.7), verdict(0.21, 0.39), verdict(0.45, 0.58), verdict(0.3, 0.52)
-    ('supported', 'supported', 'not supported', 'inconclusive')
+    >>> holds(0.55, 0.7), holds(0.21, 0.39), holds(0.45, 0.58), holds(0.3, 0.52)
+    (False, False, True, None)
     """
-    if np.isnan(low):
-        return ""
     turned = (low, high) if low + high >= 1 else (1 - high, 1 - low)
-    return CLAIMS["audit_min_k_words"].verdict(*turned, p_adjusted=p_adjusted)
+    return CLAIMS["audit_min_k_words"].holds(*turned, p_adjusted=p_adjusted)
 
 
 def auc_difference(

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import pandas as pd
 
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import ALPHA, CONTROL_FAILS, INCONCLUSIVE, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, FOUND, OPEN, RULED_OUT, SMALL
 
-NEED_AN_EFFECT = (SUPPORTED, CONTROL_FAILS)  # verdicts on values that lie above their null
+NEED_AN_EFFECT = (*FOUND, CONTROL_FAILS)  # verdicts on values that lie above their null
 
 
 def withdraw_verdicts(
@@ -18,15 +18,16 @@ def withdraw_verdicts(
     """Verdicts without those that the correction of a family does not leave.
 
     A row whose corrected p is above the level has not been shown to lie above its null, so
-    that it becomes inconclusive, whatever its control shows. A row without a test stays.
+    that it becomes open, whatever its control shows, or stays ruled out where the interval was
+    small. A row without a test stays.
     ``needing`` names the verdicts that rest on the test.
 
-    >>> words = pd.Series(["supported", "supported", "not supported", "control fails"])
+    >>> words = pd.Series(["shown", "shown", "ruled out", "control fails"])
     >>> withdraw_verdicts(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()
-    ['supported', 'inconclusive', 'not supported', 'inconclusive']
+    ['shown', 'open', 'ruled out', 'open']
     """
     is_lost = words.isin(needing) & p_adjusted.gt(ALPHA)
-    return words.mask(is_lost, INCONCLUSIVE)
+    return words.mask(is_lost & words.eq(SMALL), RULED_OUT).mask(is_lost & words.ne(SMALL), OPEN)
 
 
 def correct_family(table: pd.DataFrame, needing: Collection[str] = NEED_AN_EFFECT) -> pd.DataFrame:

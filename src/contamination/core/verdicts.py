@@ -1,4 +1,4 @@
-"""The five verdicts, and the rules by which an interval and its control lead to one of them.
+"""The six verdicts, and the one rule by which a test, an interval and a control lead to them.
 
 A column ``verdict`` answers one claim, which ``claims.csv`` registers with the smallest effect
 that would matter. A row that makes no claim is blank. Controls have a column ``holds`` (did the
@@ -11,16 +11,19 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-SUPPORTED = "supported"  # the effect is there and survives its control
-NOT_SUPPORTED = "not supported"  # the interval or the control rules out the claimed effect
-INCONCLUSIVE = "inconclusive"  # neither; the table says how large an effect could be missed
+SHOWN = "shown"  # the effect is there and survives its control
+SMALL = "shown, but small"  # it is there, and smaller than the size that matters
+RULED_OUT = "ruled out"  # an effect of the size that matters is ruled out
+OPEN = "open"  # none of these
 CONTROL_FAILS = "control fails"  # the control shows the same effect, or the groups differ anyway
 NOT_RUN = "not run"  # the reason is in the next column
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"  # a completion, by who judges it
-VERDICTS = (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS, NOT_RUN)
+VERDICTS = (SHOWN, SMALL, RULED_OUT, OPEN, CONTROL_FAILS, NOT_RUN)
+FOUND = (SHOWN, SMALL)  # the two that say that the effect is there
 
 FEWEST_MODELS = 5  # an interval over fewer models spans them and says nothing about others
 ALPHA = 0.05  # of a flag, and of every test after correction within its family
@@ -45,12 +48,15 @@ class Claim:
         n_models: int | None = None,
         can_reject: bool = True,
     ) -> str:
-        """The verdict that an interval and its control allow.
+        """The verdict that a test, an interval and a control allow.
+
+        Whether the effect is there, the test says, and the interval lies above ``null``. How large
+        it is, the interval says alone.
 
         Args:
             low, high: 95 % interval of the effect, in ``unit``; NaN where it was not computed.
-            p_adjusted: of the test of no effect, corrected within the notebook's family. Where
-                it is given, the claim needs it to be at most ``ALPHA`` besides the interval.
+            p_adjusted: of the test of no effect, corrected within the notebook's family. None
+                where nothing was tested besides the interval.
             control: interval of the control, or its value twice where it has none; NaN twice
                 where a claim that needs a control has none. The claim needs the effect to lie
                 above it. A control that lies above ``null`` as well shows the same effect; one
@@ -60,24 +66,37 @@ class Claim:
             can_reject: whether the test could reach ``ALPHA`` at all with so few items.
 
         >>> claim = Claim("members score higher")
-        >>> claim.verdict(0.55, 0.70), claim.verdict(0.45, 0.58), claim.verdict(0.45, 0.70)
-        ('supported', 'not supported', 'inconclusive')
+        >>> claim.verdict(0.55, 0.70), claim.verdict(0.52, 0.58), claim.verdict(0.45, 0.58)
+        ('shown', 'shown, but small', 'ruled out')
+        >>> claim.verdict(0.45, 0.70), claim.verdict(0.55, 0.70, p_adjusted=0.2)
+        ('open', 'open')
         >>> claim.verdict(0.55, 0.70, control=(0.51, 0.56))
         'control fails'
         >>> claim.verdict(0.55, 0.70, control=(0.30, 0.80))
-        'inconclusive'
+        'open'
         >>> claim.verdict(0.55, 0.70, n_models=2), claim.verdict(math.nan, math.nan)
-        ('inconclusive', 'not run')
+        ('open', 'not run')
         """
         if math.isnan(low) or math.isnan(high):
             return NOT_RUN
         if (n_models is not None and n_models < FEWEST_MODELS) or not can_reject:
-            return INCONCLUSIVE
+            return OPEN
+        is_small = high < self.null + self.smallest_effect
         if low > self.null and (p_adjusted is None or p_adjusted <= ALPHA):
             if control is None or low > control[1]:
-                return SUPPORTED
-            return CONTROL_FAILS if control[0] > self.null else INCONCLUSIVE
-        return NOT_SUPPORTED if high < self.null + self.smallest_effect else INCONCLUSIVE
+                return SMALL if is_small else SHOWN
+            return CONTROL_FAILS if control[0] > self.null else OPEN
+        return RULED_OUT if is_small else OPEN
+
+    def holds(self, *args: Any, **kwargs: Any) -> bool | None:
+        """Of a control, which must not show this effect; as :meth:`verdict`, None where it is open.
+
+        >>> claim = Claim("the words tell the files apart")
+        >>> claim.holds(0.45, 0.58), claim.holds(0.55, 0.70), claim.holds(0.45, 0.70)
+        (True, False, None)
+        """
+        word = self.verdict(*args, **kwargs)
+        return word == RULED_OUT if word in (RULED_OUT, *FOUND) else None
 
 
 def strongest(controls: Iterable[tuple[float, float]], low: float) -> tuple[float, float] | None:

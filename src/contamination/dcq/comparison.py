@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import holm, percentile_interval
-from contamination.core.verdicts import CLAIMS, INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED
+from contamination.core.verdicts import CLAIMS, FOUND, NOT_RUN, OPEN, RULED_OUT, SHOWN, SMALL
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,
@@ -101,7 +101,7 @@ def compare_rules(
     """``dcq_rules.csv``: every rule against every model, E counted in each way.
 
     With fewer resamples than about 40 x the number of comparisons no adjusted p value
-    can be small enough, and every verdict is inconclusive. The corrected interval is then
+    can be small enough, and every verdict is open. The corrected interval is then
     unbounded.
 
     Args:
@@ -114,7 +114,7 @@ def compare_rules(
         paper's maximum for both, whose bootstrap selects positions and best quiz
         anew), difference_pct (rule minus model, points), adjusted p values (p_as_well: of a
         rule at most five points below the model), word: the verdict of this count, and
-        verdict: what equal coverage and E at a quarter both say, else inconclusive. From
+        verdict: what equal coverage and E at a quarter both say, else open. From
         corrected_low_pct to corrected_high_pct is the interval of :func:`corrected_interval`.
     """
     chosen, rows, resampled = rule_chosen_on_others(choices), [], []
@@ -205,7 +205,7 @@ def _difference(rule: np.ndarray, model: np.ndarray) -> dict[str, float]:
         "ci_low_pct": low,
         "ci_high_pct": high,
         "p_better": _p_above(differences, 0),
-        "p_as_well": _p_above(differences, RULES_CLAIM.null),
+        "p_as_well": _p_above(differences, -RULES_CLAIM.smallest_effect),
         "p_worse": _p_above(-differences, 0),
     }
 
@@ -258,18 +258,23 @@ def _with_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def word_of(row: Any) -> str:
-    """The verdict of one count, from its interval and adjusted p values.
+    """The verdict of one count: is the model ahead of the rule?
 
-    A rule that is worse needs its adjusted p value as a rule that does as well does.
+    The interval is the rule's share minus the model's. That the model is less than five points
+    ahead needs the adjusted p value of a test of its own.
     """
-    two_sided = min(1.0, 2 * row.p_as_well)
-    word = RULES_CLAIM.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=two_sided)
-    return INCONCLUSIVE if word == NOT_SUPPORTED and row.p_worse > ALPHA else word
+    ends = -row.ci_high_pct, -row.ci_low_pct
+    word = RULES_CLAIM.verdict(*ends, p_adjusted=min(1.0, 2 * row.p_worse))
+    if row.p_as_well <= ALPHA:
+        return word
+    return {SMALL: SHOWN, RULED_OUT: OPEN}.get(word, word)
 
 
 def verdict_of(words: pd.Series) -> str:
-    """What every count says, else inconclusive."""
-    return words.iloc[0] if len(set(words)) == 1 else INCONCLUSIVE
+    """What every count says, else open; shown where both counts show it and one of them little."""
+    if set(words) == {*FOUND}:
+        return SHOWN
+    return words.iloc[0] if len(set(words)) == 1 else OPEN
 
 
 def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.families import correct_family
-from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, NOT_RUN, OPEN, RULED_OUT, SHOWN
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
 from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
@@ -72,7 +72,7 @@ def dcq_reciprocal() -> pd.DataFrame:
     """Appendix C recomputed: replicas against quiz answers, one row per partition and model.
 
     Added is p_adjusted, Holm's over all rows with replicas: a claim of ``reciprocal_row`` is
-    supported only if it stays at most 0.05.
+    shown only if it stays at most 0.05.
     """
     rows = pd.DataFrame(
         dict(zip(PARTITION, partition, strict=True)) | reciprocal_row(instances)
@@ -88,8 +88,8 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     right. The control is independence of the two: expected_if_independent replicas
     right in the best quiz, and p_at_least_as_many, the hypergeometric chance of as many
     or more (undefined without replicas). One replica that was answered wrong refutes the claim
-    (verdict "not supported"). Where all were right it is supported if independence is refuted
-    too. It is inconclusive where it is not: no smaller p was possible, since all being right is
+    (verdict "ruled out"). Where all were right it is shown if independence is refuted
+    too. It is open where it is not: no smaller p was possible, since all being right is
     the most there is. note: why nothing was asked.
 
     ``instances`` holds modified_answer, answer_at_a to answer_at_d, judge.
@@ -104,10 +104,9 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     n, n_replicas, n_right = len(instances), int(is_replica.sum()), int(right[best].sum())
     n_right_best = int(right.loc[is_replica, best].sum())
     p = float(stats.hypergeom.sf(n_right_best - 1, n, n_right, n_replicas))
+    verdict = SHOWN if p <= ALPHA else OPEN
     if n_right_best < n_replicas:
-        verdict = NOT_SUPPORTED
-    else:
-        verdict = SUPPORTED if p <= ALPHA else INCONCLUSIVE
+        verdict = RULED_OUT
     return {
         "n": n,
         "n_replicas": n_replicas,

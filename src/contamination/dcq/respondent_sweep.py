@@ -14,7 +14,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from contamination.core.verdicts import INCONCLUSIVE, SUPPORTED
 from contamination.dcq.assessment import POSITIONS, assess, positions_to_quiz
 from contamination.dcq.known_truth import (
     CLEAN,
@@ -216,8 +215,8 @@ def readings_table(
 ) -> pd.DataFrame:
     """``dcq_readings.csv``: what the table says at the stated setting, and at how many others.
 
-    elsewhere has the other answers of a reading, with the number of their settings; verdict:
-    supported where no setting says anything else, inconclusive where one does.
+    elsewhere has the other answers of a reading, with the number of their settings; holds:
+    whether no setting says anything else.
     """
     ranking = lab[lab["respondent"] != RESPONDENT]
     tables = [
@@ -233,6 +232,6 @@ def readings_table(
             {"reading": name, "stated": stated}
             | {"elsewhere": "; ".join(f"{answer} ({n})" for answer, n in others.items())}
             | {"n_settings": len(said), "n_same": said.count(stated)}
-            | {"verdict": INCONCLUSIVE if len(others) else SUPPORTED}
+            | {"holds": others.empty}
         )
     return pd.DataFrame(table)

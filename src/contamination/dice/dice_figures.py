@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from contamination.core import plots
 from contamination.core.plots import CHANCE, MEMBER, OTHER, PAPER
 from contamination.core.tables import listed
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import FOUND, OPEN, RULED_OUT
 from contamination.dice.detector import MLP
 from contamination.dice.mixtures import SEEN
 from contamination.dice.paper_rows import FLAG_THRESHOLD
@@ -118,8 +118,8 @@ def flags_and_gaps(
             va="center", fontsize="x-small",
         )  # fmt: skip
     of_flagged = inflated.loc[inflated["flagged"].eq(True).fillna(False), "verdict"]
-    counts = [(of_flagged == word).sum() for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)]
-    title = "Is the score of a flagged condition inflated? {} yes, {} no, {} inconclusive"
+    counts = [of_flagged.isin(words).sum() for words in (FOUND, (RULED_OUT,), (OPEN,))]
+    title = "Is the score of a flagged condition inflated? {} yes, {} no, {} open"
     lower.set_title(title.format(*counts), loc="left", fontsize="medium")
     lower.axhline(0, color=CHANCE, linestyle="--")
     lower.set(ylabel="inflation, points")

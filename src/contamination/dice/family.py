@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, OPEN, strongest
 from contamination.dice.accuracy import seen_and_fresh, within_floor
 from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import OTHER_CLEAN
@@ -66,14 +66,14 @@ def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
     """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none.
 
     An AUROC ends at 100 %. Where two clean models leave no room for the smallest difference that
-    would matter, the comparison cannot show one, and the verdict is inconclusive.
+    would matter, the comparison cannot show one, and the verdict is open.
     """
     words = [
         ""
         if np.isnan(row.difference_pct)
         else _word("dice_auroc", row, row.difference_low, row.difference_high)
         if leaves_room(row.two_clean_pct)
-        else INCONCLUSIVE
+        else OPEN
         for row in aurocs.itertuples()
     ]
     return aurocs.assign(verdict=words)
@@ -97,5 +97,5 @@ def _word(
 ) -> str:
     """The verdict of one row; without a p there were too few models, which decide nothing."""
     if np.isnan(row.p):
-        return INCONCLUSIVE
+        return OPEN
     return CLAIMS[claim].verdict(low, high, p_adjusted=row.p_adjusted, control=control)

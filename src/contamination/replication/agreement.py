@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import cohen_kappa, end_p, share_interval
-from contamination.core.verdicts import CLAIMS, NOT_RUN
+from contamination.core.statistics import cohen_kappa, end_p, share_interval, with_p_adjusted
+from contamination.core.verdicts import ALPHA, CLAIMS, FOUND, RULED_OUT
 from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
-CLAIM = CLAIMS["judge_agreement"]
+MOST = CLAIMS["judge_agreement"]
 FEWEST_MATCHES = 5  # near-exact matches below which a judge's share says nothing
 
 # Instances whose reference stands as a worked example in the judge's prompt
@@ -66,15 +66,15 @@ def leave_one_partition_out(
 
 def agreement_row(
     judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
-) -> dict[str, float | int | str]:
+) -> dict[str, float | int | str | None]:
     """One row of ``judge_agreement.csv``: labels against labels that are taken as true.
 
     n_near counts near-exact matches by the reference, n_near_flagged by the judge,
     n_near_found by both; in n_partitions_right Algorithm 2 decides as on the
     reference. near_agreement is n_near_found over the larger of the two other counts, with its
-    95 % interval (near_low, near_high) and p of one half; verdict: whether the two agree on most
-    of these, before any correction, and note: why that was not asked. ``partitions`` says what a
-    completion belongs to (model, dataset, split).
+    95 % interval (near_low, near_high) and p of one half; holds: whether the two agree on most
+    of these, before any correction, empty where that is open, and note: why it was not asked.
+    ``partitions`` says what a completion belongs to (model, dataset, split).
     """
     labels = pd.DataFrame({"judge": judge, "reference": reference, "partition": partitions})
     decisions = labels.groupby("partition")[["judge", "reference"]].agg(is_contaminated)
@@ -100,10 +100,22 @@ def agreement_row(
         "near_agreement": n_found / most if most else float("nan"),
         "near_low": near_low,
         "near_high": near_high,
-        "p": end_p(n_found / most, near_low, near_high, CLAIM.null) if is_asked else float("nan"),
-        "verdict": CLAIM.verdict(near_low, near_high) if is_asked else NOT_RUN,
+        "p": end_p(n_found / most, near_low, near_high, MOST.null) if is_asked else float("nan"),
+        "holds": _holds(near_low, near_high) if is_asked else None,
         "note": "" if is_asked else f"fewer than {FEWEST_MATCHES} near-exact matches",
     }
+
+
+def _holds(low: float, high: float) -> bool | None:
+    word = MOST.verdict(low, high)
+    return word in FOUND if word in (RULED_OUT, *FOUND) else None
+
+
+def corrected(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``agreement_row`` with p_adjusted, Holm's over all, and holds as it leaves them."""
+    (table,) = with_p_adjusted(table)
+    is_lost = table["holds"].eq(True) & table["p_adjusted"].gt(ALPHA)
+    return table.assign(holds=table["holds"].astype("boolean").mask(is_lost))
 
 
 def confusion(judge: Sequence[str], reference: Sequence[str]) -> pd.DataFrame:

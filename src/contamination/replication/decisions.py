@@ -15,7 +15,7 @@ from scipy import stats
 from contamination.core import overlap
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
-from contamination.core.verdicts import ALPHA, CLAIMS, CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import ALPHA, CLAIMS, CONTROL_FAILS, FOUND
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
@@ -251,7 +251,7 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
             | {"verdict": CONTROL_FAILS if test.pvalue <= ALPHA else claim.verdict(*ends)}
         )
     table = pd.DataFrame(rows).astype({"seen_from": "Int64"})
-    return correct_family(table, [SUPPORTED])  # the control fails by its own alarms
+    return correct_family(table, FOUND)  # the control fails by its own alarms
 
 
 def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
@@ -284,4 +284,4 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
             | {"p": end_p(n_also / n, low, high, claim.null) if n else np.nan}
             | {"verdict": verdict, "note": "" if n else "guided beats general in no partition"}
         )
-    return correct_family(pd.DataFrame(table), [SUPPORTED])  # the control fails by what it keeps
+    return correct_family(pd.DataFrame(table), FOUND)  # the control fails by what it keeps

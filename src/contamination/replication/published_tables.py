@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.core.families import correct_family
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
 from contamination.core.verdicts import ALPHA, CLAIMS
 from contamination.data.published import printed_cells
@@ -14,6 +13,7 @@ from contamination.data.published.compare import CELL_KEYS, Reason, matches_prin
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
 from contamination.replication.agreement import (
     agreement_row,
+    corrected,
     in_judge_prompt,
     leave_one_partition_out,
 )
@@ -53,10 +53,9 @@ def replication_published(
 ) -> pd.DataFrame:
     """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
 
-    ``matches``: both means and the asterisk equal the printed ones. ``verdict`` is on the
-    recomputed asterisk, and blank without one: it is supported where sign flips, which keep
-    their level, agree after Holm's correction for all rows; where they could not agree, however
-    large the difference, it is inconclusive and ``note`` says why.
+    ``matches``: both means and the asterisk equal the printed ones. With ten instances, sign
+    flips, which keep their level, could not confirm an asterisk after Holm's correction for all
+    rows, however large the difference: ``note`` says so, and there is no verdict.
     """
     table = compare_instructions(instances, n_resamples, seed)
     printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
@@ -75,16 +74,7 @@ def replication_published(
         and cell.significant == cell.paper_significant
         for cell in table.itertuples()
     ]
-    claim = CLAIMS["replication_published"]
     needed = f"the first of {len(table)} corrected tests needs 1/{len(table) / ALPHA:,.0f}"
-    table["verdict"] = [
-        claim.verdict(
-            row.ci_low, row.ci_high, p_adjusted=row.p_sign_flip_holm, can_reject=row.can_reject
-        )
-        if row.significant
-        else ""
-        for row in table.itertuples()
-    ]
     table["note"] = [
         f"p is 1/{1 / row.p_sign_flip_smallest:,.0f} at best, {needed}"
         if row.significant and not row.can_reject
@@ -243,7 +233,7 @@ def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
     """``agreement_row`` of judges and annotators, with and without the judge's prompt examples.
 
-    Added is p_adjusted, Holm's over all rows, and the verdicts are those that it leaves.
+    Added is p_adjusted, Holm's over all rows, and holds is what it leaves.
     """
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     subsets |= {
@@ -257,7 +247,7 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         for judge, column in judges.items()
         for subset, rows in subsets.items()
     )
-    return correct_family(table)
+    return corrected(table)
 
 
 def recomputed_cells(

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.core.families import correct_family
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.data.sources import source_file
 from contamination.models.judging import parse_label
 from contamination.models.loading import LanguageModel
-from contamination.replication.agreement import agreement_row
+from contamination.replication.agreement import agreement_row, corrected
 from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.cutting import SENTENCE_END
 from contamination.replication.decisions import bleurt_scores
@@ -166,7 +165,7 @@ def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
 def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``judge_agreement.csv``: the column rule of ``dcq_completions`` against GPT-4.
 
-    Verdicts and p_adjusted are corrected over these rows alone: other texts, another reference.
+    holds and p_adjusted are corrected over these rows alone: other texts, another reference.
     """
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     table = pd.DataFrame(
@@ -174,4 +173,4 @@ def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         | agreement_row(rows["rule"], rows["judge"], rows[PARTITION].agg(", ".join, axis=1))
         for name, rows in subsets.items()
     )
-    return correct_family(table)
+    return corrected(table)

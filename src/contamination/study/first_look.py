@@ -12,7 +12,7 @@ from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,
-    INCONCLUSIVE,
+    OPEN,
     strongest,
 )
 
@@ -33,13 +33,13 @@ def with_p(table: pd.DataFrame) -> pd.DataFrame:
 def finding_verdicts(table: pd.DataFrame) -> pd.Series:
     """The column verdict of ``first_look.csv``; blank for controls.
 
-    The first row of a method is its finding, the others are its controls. A finding is supported
+    The first row of a method is its finding, the others are its controls. A finding is shown
     if its interval lies above chance (above 0 where there is none) and above the interval of
     every control, and if the p-value of chance stays at most 0.05 after the correction for all
     findings. If a control that reaches it lies above chance as well, the control fails; if the
-    control's interval merely overlaps, the finding is inconclusive. Two models are one observation
+    control's interval merely overlaps, the finding is open. Two models are one observation
     and have no interval: there the control fails where its value is as high, and all else is
-    inconclusive.
+    open.
     """
     verdicts = pd.Series("", table.index)
     for _, rows in table.groupby("method", sort=False):
@@ -63,7 +63,7 @@ def _verdict(rows: pd.DataFrame) -> str:
     chance = 0.0 if pd.isna(finding["chance"]) else finding["chance"]
     if pd.isna(finding["ci_low"]):
         is_as_high = any(value >= finding["value"] and value > chance for value, _ in controls)
-        return CONTROL_FAILS if is_as_high else INCONCLUSIVE
+        return CONTROL_FAILS if is_as_high else OPEN
     claim = replace(CLAIMS["first_look"], null=chance)
     ends = finding["ci_low"], finding["ci_high"]
     return claim.verdict(*ends, control=strongest(controls, ends[0]))

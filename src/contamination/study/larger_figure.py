@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from contamination.core.plots import CHANCE, MEMBER, OTHER, panels
 from contamination.core.tables import copies_text
-from contamination.core.verdicts import SUPPORTED
+from contamination.core.verdicts import FOUND
 
 # Inches and points; at 390 pixels, the width of a telephone, letters stay 10 pixels high.
 WIDTH, ROW, HEAD = 4.3, 0.27, 0.6
@@ -22,7 +22,7 @@ def larger_figure(table: pd.DataFrame, title: str) -> Figure:
     """AUC under small and under larger models for every detector, a panel for each dose.
 
     ``table`` is that of ``pretraining_changes.larger``. A dot is filled where its claim, that the
-    AUC is higher in the larger models, is supported.
+    AUC is higher in the larger models, is shown.
     """
     doses = sorted(table["copies"].unique())
     names = table.drop_duplicates("detector")["detector"].tolist()[::-1]
@@ -39,10 +39,10 @@ def larger_figure(table: pd.DataFrame, title: str) -> Figure:
         axis.hlines(rows["place"], rows["auc"], rows["auc_larger"], color=CHANCE, linewidth=1.5)
         style = {"facecolor": "none", "edgecolor": OTHER, "linewidth": 1.6, "marker": "s"}
         axis.scatter(rows["auc"], rows["place"], s=30, zorder=4, label="small models", **style)
-        is_supported = rows["verdict"].eq(SUPPORTED)
+        is_shown = rows["verdict"].isin(FOUND)
         for own, fill, label in (
-            (rows[is_supported], MEMBER, "larger models, rise supported"),
-            (rows[~is_supported], "white", "larger models, not supported"),
+            (rows[is_shown], MEMBER, "larger models, rise shown"),
+            (rows[~is_shown], "white", "larger models, no rise shown"),
         ):
             ends = [own["auc_larger"] - own["larger_low"], own["larger_high"] - own["auc_larger"]]
             axis.errorbar(

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from contamination.core.plots import panels
 from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, interval_text, percent
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import FOUND, OPEN, RULED_OUT, SHOWN
 from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"
@@ -28,11 +28,11 @@ GREY = "#595959"
 NO_SHIFT = {"none": "nothing"}
 TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
 DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
-KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
+KEY = "bold: shown   ?: open\ngrey: an AUC of 0.55 or more is ruled out"
 SHIFT_KEY = (
     "share of pairs of sets, the worse of two directions\n"
-    "bold: supported, that is, more than the 5 % allowed\n"
-    "?: inconclusive   grey: not supported   empty: untested"
+    "bold: more than the 5 % allowed   ?: open\n"
+    "grey: at most 15 %   empty: untested"
 )
 ON_FEWER = " *"  # after a detector that was not tested on all benchmarks
 
@@ -88,7 +88,7 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
             cell = cells.loc[(name, dose)]
             values[y, x] = cell["auc"]
             style = _style(cell["verdict"], scale(cell["auc"]))
-            mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
+            mark = " ?" if cell["verdict"] == OPEN else ""
             places = 2 if pd.isna(cell["ci_low"]) else _decimals(cell)
             ends = interval_text(cell["ci_low"], cell["ci_high"], places)
             if pd.isna(cell["ci_low"]):  # no spread between models: the range in its place
@@ -121,16 +121,16 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
 
 
 def _decimals(row: pd.Series, decimals: int = 2) -> int:
-    """Decimals of an AUC: one more where a supported claim's interval would seem to reach 0.50."""
+    """Decimals of an AUC: one more where a shown effect would seem to reach 0.50."""
     is_close = round(row["ci_low"], decimals) == CHANCE
-    return decimals + (row.get("verdict") == SUPPORTED and is_close)
+    return decimals + (row.get("verdict") in FOUND and is_close)
 
 
 def _style(verdict: str, height: float) -> dict:
-    """Letters that can be read on the colour of a cell, bold for what is supported."""
-    plain = GREY if verdict == NOT_SUPPORTED else "black"
+    """Letters that can be read on the colour of a cell, bold for what is shown."""
+    plain = GREY if verdict == RULED_OUT else "black"
     style = {"ha": "center", "va": "center", "color": "white" if height > DARK else plain}
-    return style | {"fontweight": "bold" if verdict == SUPPORTED else "normal"}
+    return style | {"fontweight": "bold" if verdict in FOUND else "normal"}
 
 
 def _shift_panel(axis: Axes, asked: pd.DataFrame) -> None:
@@ -144,8 +144,10 @@ def _shift_panel(axis: Axes, asked: pd.DataFrame) -> None:
         for x, kind in enumerate(kinds):
             if (name, kind) in cells.index:
                 cell = cells.loc[(name, kind)]
-                style = _style(cell["verdict"], cell["rate"])
-                mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
+                # What is shown here is that the detector does not keep its level.
+                verdict = OPEN if pd.isna(cell["holds"]) else RULED_OUT if cell["holds"] else SHOWN
+                style = _style(verdict, cell["rate"])
+                mark = " ?" if verdict == OPEN else ""
                 text = f"{100 * cell['rate']:.0f}{mark}"
                 axis.text(x + 0.5, y + 0.5, text, fontsize=SMALL + 0.5, **style)
     _frame(axis, list(names), list(kinds))

@@ -182,7 +182,7 @@ def detection(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def controls(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """The three controls, asked as detectors are: none of them may be supported.
+    """The three controls, asked as detectors are: none of them may be shown.
 
     Returns:
         the columns of ``detection`` without the reference attack; holds in place of a verdict, by
@@ -191,8 +191,8 @@ def controls(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
     asked = [name for name in CONTROLS if name in study.all_detectors]
     table = _of_auc(_auc_rows(study, shares, asked, ROWS), CLAIMS[DETECTION])
     low = table["ci_low"].fillna(table["auc_min"])
-    is_supported = low.gt(CLAIMS[DETECTION].null) & table["p_adjusted"].le(ALPHA)
-    return table.drop(columns=["verdict", "access"]).assign(holds=~is_supported)
+    is_shown = low.gt(CLAIMS[DETECTION].null) & table["p_adjusted"].le(ALPHA)
+    return table.drop(columns=["verdict", "access"]).assign(holds=~is_shown)
 
 
 def indirect(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:

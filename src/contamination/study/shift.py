@@ -24,7 +24,7 @@ import pandas as pd
 
 from contamination.core import blind_scores
 from contamination.core.statistics import auc, auc_within, holm
-from contamination.core.verdicts import ALPHA, CLAIMS, SUPPORTED
+from contamination.core.verdicts import ALPHA, CLAIMS
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -73,7 +73,8 @@ N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 t
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
 NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in scoring.CONTROLS)
-MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # be supported by any shift
+FALSE_VERDICTS = CLAIMS["pretraining_shift"]
+MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # exceed their level under any shift
 CONTROLS = (*MUST_NOT, LENGTH_CONTROL)
 COLUMNS = ["detector", "shift", "benchmark", "draw", "n_a", "n_b", "auc", "p_a", "p_b"]
 COLUMNS += ["auc_of_words"]
@@ -312,12 +313,12 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         with p_a or p_b of at most 0.05; suspect ("A" or "B") and rate, the worse of the two, with
         its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
         at most 0.05", exact binomial at the effective number of sets, times two for the two
-        directions, and adjusted by Holm over the family; verdict; holds. What is ``EXPLORATORY``
-        is outside the family and has no verdict. The controls are a family of their own and have
-        holds in place of a verdict: length must be supported where lengths differ, noise and the
-        distance of the weights nowhere.
+        directions, and adjusted by Holm over the family; holds: whether the detector keeps its
+        level, empty where that is open. What is ``EXPLORATORY`` is outside the family and empty.
+        The controls are a family of their own: length must give false verdicts where lengths
+        differ, noise and the distance of the weights nowhere.
     """
-    claim, rows = CLAIMS["pretraining_shift"], []
+    rows = []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):
         flags = {"A": own["p_a"].le(ALPHA), "B": own["p_b"].le(ALPHA)}
         suspect = max(flags, key=lambda name: flags[name].mean())
@@ -335,7 +336,9 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
                 **dict(zip(("low", "high"), false_alarm_limits(worse, bases), strict=True)),
                 "auc": own["auc"].mean(),
                 "auc_of_words": own["auc_of_words"].mean(),
-                "p_value": min(1, 2 * binomial_p(rate * n_effective, n_effective, claim.null)),
+                "p_value": min(
+                    1, 2 * binomial_p(rate * n_effective, n_effective, FALSE_VERDICTS.null)
+                ),
             }
         )
     table = pd.DataFrame(rows)
@@ -345,12 +348,8 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
     for family in (in_family & ~is_control, is_control):
         tested = table.index[family & table["p_value"].notna()]
         table.loc[tested, "p_adjusted"] = holm(table.loc[tested, "p_value"])
-    table["verdict"] = [
-        claim.verdict(row.low, row.high, p_adjusted=row.p_adjusted, n_models=row.n_models)
-        for row in table.itertuples()
-    ]
-    table["holds"] = [_holds(row) for row in table.itertuples()]
-    table.loc[~in_family | is_control, "verdict"] = ""
+    table["holds"] = pd.Series([_holds(row) for row in table.itertuples()], dtype=object)
+    table.loc[~in_family & ~is_control, "holds"] = None
     table["detector"] = table["detector"].map(display_name)
     for column, order in (("detector", table["detector"].unique()), ("shift", list(SHIFTS))):
         table[column] = pd.Categorical(table[column], order)
@@ -359,8 +358,11 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def _holds(row: Any) -> bool | None:
-    """Whether a control came out as it must; None for a detector, and where neither must be."""
-    is_supported = row.verdict == SUPPORTED
+    """Whether a detector keeps its level, or a control came out as it must; None where open."""
+    ends = row.low, row.high
+    keeps = FALSE_VERDICTS.holds(*ends, p_adjusted=row.p_adjusted, n_models=row.n_models)
     if row.detector in MUST_NOT:
-        return not is_supported
-    return is_supported if (row.detector, row.shift) == (LENGTH_CONTROL, LENGTH) else None
+        return keeps is not False
+    if row.detector == LENGTH_CONTROL:
+        return keeps is False if row.shift == LENGTH else None
+    return keeps
