@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sqlite3
 from pathlib import Path
 
 from waiting import LIMIT_SECONDS
@@ -18,14 +17,6 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["contamination.models.chat"])
 MODEL = "scripted-2024-01-31"
 PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0.9
-LEASE_SECONDS = 3600.0  # a slow machine loses no claim; a test lets them lapse where it must
-
-
-def lapse(path: Path) -> None:
-    """Let every claim in a log expire, as if nobody had renewed it for a lease."""
-    with sqlite3.connect(path, timeout=LIMIT_SECONDS) as connection:
-        connection.execute("UPDATE claims SET expires_at = 0")
-    connection.close()
 
 
 def _ask(path, base_url, texts, concurrency, cap, together, n_from_log, stopped):
@@ -38,7 +29,7 @@ def _ask(path, base_url, texts, concurrency, cap, together, n_from_log, stopped)
     settings = {"concurrency": concurrency, "price": PRICE, "cap": cap, "progress": False}
     if together:
         together.wait(LIMIT_SECONDS)
-    with ResponseLog(path, LEASE_SECONDS) as log:
+    with ResponseLog(path) as log:
         try:
             answers = answer_all(endpoint, requests, log=log, **settings)
         except ChatError as error:

@@ -17,7 +17,7 @@ from test_audit import endpoint, knowing_script, prepared, tiny_folder  # noqa: 
 from transformers import LlamaModel
 
 from contamination.audit import auditing, time_left
-from contamination.models import asking
+from contamination.models import chat
 
 FLOORS = ["audit", "cases", "study", "dcq replication min_k dice wikimia", "lab", "models"]
 FLOORS += ["data", "core"]
@@ -52,7 +52,7 @@ def ways(monkeypatch):
 
         return noted
 
-    for owner, name in ((asking.Batch, "ask"), (LlamaModel, "forward")):
+    for owner, name in ((chat._Batch, "ask"), (LlamaModel, "forward")):
         monkeypatch.setattr(owner, name, noting(getattr(owner, name)))
     return found
 

@@ -12,8 +12,8 @@ from notebook_files import ROOT, build
 
 from contamination.audit import command_line as audit
 from contamination.core import keys, run
+from contamination.models.chat import ChatError, Secret
 from contamination.models.exchange import Endpoint
-from contamination.models.retry import ChatError, Secret
 from contamination.wikimia import building
 
 # Put together here, so that no search for keys that were committed stops at them.

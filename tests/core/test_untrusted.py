@@ -34,7 +34,6 @@ from contamination.models.chat import STATUSES, Price, read_response
 from contamination.models.exchange import REPLAYED, cost_of
 from contamination.models.prompt_log_probs import FORMS, log_probs_in
 from contamination.models.response_log import _json
-from contamination.models.retry import retry_after
 from contamination.wikimia.wiki import Wiki, WikiError
 from contamination.wikimia.wikitext import from_html, is_redirect
 
@@ -134,12 +133,6 @@ def test_options_of_a_quiz(text):
 def test_answers_to_word_problems(text):
     for parse in (parse_answer, parse_released):
         assert isinstance(parse(text), (float, type(None)))
-
-
-@given(near("Mon, 01 Jan 0001", "Wed, 21 Oct 2015 07:28:00", " GMT", "+99999999", "nan", "1e999"))
-def test_how_long_a_server_wants_us_to_wait(text):
-    wait = retry_after({"retry-after": text})
-    assert wait is None or wait >= 0
 
 
 # Files

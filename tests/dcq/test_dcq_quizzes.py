@@ -22,7 +22,7 @@ from contamination.lab.grammar import draw_groups
 from contamination.models.chat import Answer, ChatError, Endpoint, Limits, answer_all
 
 KEY = "key-that-nothing-may-show-0123456789"
-QUICK = Limits(tries=2, first_wait_seconds=0.01)
+QUICK = Limits(tries=2)
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,10 @@ from scripted_server import MODEL, Reply, ScriptedServer, good
 
 from contamination.core.tables import marked_tokens, say, show
 from contamination.core.visible import one_line, visible
-from contamination.models import chat, size
+from contamination.models import chat
 from contamination.models.chat import Endpoint, Limits, Price, Request, answer_all
 
-QUICK = Limits(tries=2, first_wait_seconds=0.01)
+QUICK = Limits(tries=2)
 LIMIT = 1_000_000
 ACTS = "\x1b[2J\x07\r\u202eevil\u2066\u200b\x9b\ud800"
 
@@ -78,7 +78,7 @@ BOMB = gzip.compress(bytes(20_000_000))
     ],
 )
 def test_what_does_not_end_is_cut_at_the_limit(flood, log, monkeypatch, headers, parts, message):
-    monkeypatch.setattr(size, "LARGEST_ANSWER", LIMIT)
+    monkeypatch.setattr(chat, "LARGEST_ANSWER", LIMIT)
     flood.headers, flood.parts = headers, parts
     (answer,) = ask(flood.base_url, log)
     assert answer.status == chat.ERROR

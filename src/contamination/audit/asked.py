@@ -9,8 +9,8 @@ from urllib.request import getproxies
 
 from contamination.audit.prepared import MODEL, RunEndpoints
 from contamination.audit.settings import LAB, check_name
+from contamination.models.chat import ChatError, Secret
 from contamination.models.exchange import Endpoint
-from contamination.models.retry import ChatError, Secret
 from contamination.models.source import check_model
 
 

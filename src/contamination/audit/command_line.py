@@ -43,7 +43,7 @@ from contamination.core.parameters import (
 )
 from contamination.core.run import RunError, failed_tables, run_notebook
 from contamination.data import partitions
-from contamination.models.retry import ChatError
+from contamination.models.chat import ChatError
 from contamination.models.source import loaded_bytes
 
 if TYPE_CHECKING:  # imports what loads models, which takes seconds

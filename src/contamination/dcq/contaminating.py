@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from contamination.dcq.prompts import header
-from contamination.models.chat import ChatError, Endpoint
-from contamination.models.retry import Secret, problem_of
+from contamination.models.chat import ChatError, Endpoint, Secret, problem_of
 
 _OVER = ("failed", "cancelled")
 

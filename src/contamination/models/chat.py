@@ -2,30 +2,37 @@
 
 Every answer goes through the response log: what it holds is never asked, nor
 paid for, again. Keys come from the environment, by the variable's name, and
-appear in no file, message or repr.
+appear in no file, message or repr. Tries, waits and ``Retry-After`` are the openai client's.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
+import os
 import sys
+import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
 from tqdm import tqdm
 
-from contamination.core import storage
-from contamination.models.asking import Batch
+from contamination.core import keys, storage
+from contamination.core.visible import one_line
 
 # Callers find all that they need of an endpoint here.
 from contamination.models.exchange import (  # noqa: F401
     ERROR,
     OK,
     REFUSED,
+    REPLAYED,
     STATUSES,
     TRUNCATED,
     UNPARSABLE,
@@ -34,14 +41,116 @@ from contamination.models.exchange import (  # noqa: F401
     Price,
     Request,
     body_of,
+    cost_of,
     input_tokens,
     key_of,
     most_it_costs,
     output_limit,
     read_response,
 )
-from contamination.models.response_log import ResponseLog
-from contamination.models.retry import ChatError, Limits, UnsupportedError
+from contamination.models.response_log import InUseError, ResponseLog
+
+# So many failed calls in a row, or all there are where nothing answers, and the endpoint is down.
+FAILURES_IN_A_ROW = 10
+LARGEST_ANSWER = 32_000_000  # bytes; log-probabilities of a long prompt take a tenth of it
+DEEPEST = 100  # levels of JSON in a response; an answer has fewer than ten
+_WORTH_ANOTHER_TRY = (408, 409, 429)  # and 500 or above, as the client has it
+
+
+class ChatError(RuntimeError):
+    """A run that cannot start or go on; the message is one line."""
+
+
+class UnsupportedError(ChatError):
+    """The server does not do what a request asks for; another form of it may work.
+
+    ``reason`` is the message without what is said about the rest of the run.
+    """
+
+    def __init__(self, reason: str, rest: str = "") -> None:
+        super().__init__(reason + rest)
+        self.reason = reason
+
+
+class _FailedError(Exception):
+    """A call that failed to the end, while others may succeed."""
+
+    def __init__(self, detail: str, *, is_answered: bool = True, code: str = "") -> None:
+        super().__init__(detail)
+        self.is_answered, self.code = is_answered, code
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to insist on one call."""
+
+    tries: int = 6  # the first included; the client waits longer after each, a minute at most
+    try_seconds: float = 120.0  # without a byte
+
+
+class Secret:
+    """A key from the environment, which no message and no file may show."""
+
+    __slots__ = ("_value", "name")
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self._value = os.environ.get(name, "").strip() if name else "none"
+        shown = name if keys.is_plain_name(name or "") else "the variable that key_variable names"
+        if not self._value:
+            raise ChatError(f"{shown} is not set: export the key and run again")
+        if not (self._value.isascii() and self._value.isprintable()):
+            raise ChatError(f"{shown} contains characters that no key has: export it again")
+
+    def __repr__(self) -> str:
+        return f"Secret({self.name})"
+
+    def reveal(self) -> str:
+        """The key itself, for the header of a request alone."""
+        return self._value
+
+    def removed_from(self, value: Any) -> Any:
+        """A server's text or JSON value without the key, should the server repeat it."""
+        if len(self._value) < keys.SHORTEST:
+            return value
+        if isinstance(value, str):
+            return keys.remove_values(value, keys.forms_of(self._value))
+        if isinstance(value, dict):
+            return {self.removed_from(k): self.removed_from(v) for k, v in value.items()}
+        return [self.removed_from(each) for each in value] if isinstance(value, list) else value
+
+
+def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
+    """What a failed call means: a ChatError stops the run, and any other only this call.
+
+    The caller raises it outside its ``except`` block, so that no traceback
+    leads back to the request and its headers.
+    """
+    import openai  # importing it takes a second, and most notebooks call no API
+
+    if isinstance(error, (openai.APITimeoutError, TimeoutError)):
+        return _FailedError("no answer in time", is_answered=False)
+    if not isinstance(error, openai.APIStatusError):
+        cause = type(error.__cause__ or error).__name__
+        return _FailedError(f"connection failed ({cause})", is_answered=False)
+    status, said_codes = error.status_code, {error.code, error.type}
+    if status == 429 and "insufficient_quota" in said_codes:
+        return ChatError(f"{base_url}: the quota of {secret.name} is exhausted (429)")
+    # FastAPI servers, transformers serve among them, write "detail" where OpenAI's has "error".
+    detail = error.body.get("detail") if isinstance(error.body, Mapping) else None
+    said = one_line(secret.removed_from(str(detail or error.message)))
+    if status in _WORTH_ANOTHER_TRY or status >= 500:
+        return _FailedError(f"HTTP {status}: {said}")
+    if status in (401, 403):
+        if not secret.name:
+            return ChatError(f"{base_url} asks for a key ({status}): name the variable that has it")
+        # Servers quote parts of a key here.
+        return ChatError(f"{base_url} refused the key in {secret.name} ({status}): check it")
+    if "content_filter" in said_codes:
+        return _FailedError(said, code="content_filter")
+    if status == 404:
+        return UnsupportedError(f"{base_url} knows no such model or address (404): {said}")
+    return UnsupportedError(f"{base_url} rejected the request ({status}): {said}")
 
 
 @dataclass(frozen=True)
@@ -143,10 +252,9 @@ def answer_all(
         log: the one among the caches by default.
         run: name under which spending is summed for the cap.
         concurrency: calls in flight at a time.
-        cap: most that this run may spend in all its processes on this log, in the price's
-            currency; what it spent before counts, and so do calls in flight. A call begins only
-            if its limit of output tokens fits under the cap. Tries that failed are counted as
-            free.
+        cap: most that this run may spend, in the price's currency; what it spent before counts,
+            and so do calls in flight, those of a killed run included. A call begins only if its
+            limit of output tokens fits under the cap.
         offline: read the log only.
         progress: print the estimate and show a progress bar.
         check: raises ValueError for a response that shows that the server cannot do what is
@@ -156,7 +264,7 @@ def answer_all(
         ValueError: if a cap is given without a price or without a limit of output tokens in
             every request.
         ChatError: if the key is missing or refused, the server is down, the cap is reached,
-            or, offline, an answer is missing.
+            another run asks on this log, or, offline, an answer is missing.
         UnsupportedError: a ChatError, if the server rejects a request or ``check`` a response.
     """
     if concurrency < 1:
@@ -172,12 +280,9 @@ def answer_all(
             stacklevel=2,
         )
     with nullcontext(log) if log else ResponseLog() as log:
-        responses = {
-            key: (response, True) for key in bodies if (response := log.get(key)) is not None
-        }
+        responses = {key: (found, True) for key in bodies if (found := log.get(key)) is not None}
         missing = {key: body for key, body in bodies.items() if key not in responses}
-        n_found = len(responses)
-        storage.record("cache", name="responses", hits=n_found, misses=len(missing))
+        storage.record("cache", name="responses", hits=len(responses), misses=len(missing))
         if missing and offline:
             raise ChatError(
                 f"{len(missing)} of {len(bodies)} answers of {endpoint.model} are not in the "
@@ -187,22 +292,17 @@ def answer_all(
             if progress:
                 costs: dict[str, Any] = {"concurrency": concurrency, "price": price, "cap": cap}
                 print(estimate(endpoint, requests, log=log, run=run, **costs), file=sys.stderr)
-            shown = {"initial": n_found, "disable": not progress, "unit": " answers"}
+            shown = {"initial": len(responses), "disable": not progress, "unit": " answers"}
             with tqdm(total=len(bodies), **shown) as bar:
-                batch = Batch(
-                    endpoint=endpoint,
-                    pending=deque(missing.items()),
-                    log=log,
-                    run=run,
-                    concurrency=concurrency,
-                    price=price,
-                    cap=cap,
-                    limits=limits or Limits(),
-                    bar=bar,
-                    n_cached=n_found,
-                    check=check,
-                )
-                batch.ask()
+                batch = _Batch(
+                    endpoint, deque(missing.items()), log, run, concurrency, price, cap,
+                    limits or Limits(), bar, check,
+                )  # fmt: skip
+                try:
+                    with log.in_use():
+                        batch.ask()
+                except InUseError as error:
+                    raise ChatError(str(error)) from None
             responses |= batch.responses
             if batch.reason:
                 n_kept = sum(key in log for key in bodies)
@@ -224,3 +324,219 @@ def answer_all(
             stacklevel=2,
         )
     return answers
+
+
+@dataclass
+class _Batch:
+    """Calls (``pending``: key and body) that the log cannot answer, and what became of them.
+
+    ``responses``: key to response and False, since the log did not serve it. ``reason``: why the
+    run stopped, "" while it goes on; ``is_unsupported``: whether the server cannot do it.
+    """
+
+    endpoint: Endpoint
+    pending: deque[tuple[str, dict[str, Any]]]
+    log: ResponseLog
+    run: str
+    concurrency: int
+    price: Price | None
+    cap: float | None
+    limits: Limits
+    bar: tqdm
+    check: Callable[[Mapping[str, Any]], object] | None = None
+    responses: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
+    reason: str = ""
+    is_unsupported: bool = False
+
+    def ask(self) -> None:
+        """Make the calls; ``reason`` says afterwards whether something stopped them.
+
+        The event loop has a thread of its own, since a notebook's thread runs one already.
+        """
+        self._secret = Secret(self.endpoint.key_variable)
+        self._n_calls, self._n_in_flight = len(self.pending), 0
+        self._n_failed = self._n_failed_in_a_row = 0
+        self._spent = self.log.spent(self.run)  # and what calls in flight may cost
+        self._loop: asyncio.AbstractEventLoop | None = None
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(asyncio.run, self._all())
+            try:
+                done.result()
+            except BaseException:
+                if self._loop and not done.done():
+                    self._loop.call_soon_threadsafe(self._main.cancel)
+                raise
+
+    async def _all(self) -> None:
+        import openai
+
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        self._has_ended = asyncio.Event()  # a call, so that there may be room under the cap
+        async with openai.AsyncOpenAI(
+            api_key=self._secret.reveal(),
+            base_url=self.endpoint.base_url,
+            max_retries=self.limits.tries - 1,
+            timeout=self.limits.try_seconds,
+            http_client=_limited_client(),
+        ) as self._client:
+            n_workers = min(self.concurrency, self._n_calls)
+            workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for task in workers:
+                    task.cancel()
+
+    async def _work(self) -> None:
+        while self.pending and not self.reason:
+            most = most_it_costs(self.pending[0][1], self.price)
+            if self.cap is not None and self._spent + most > self.cap:
+                if not self._n_in_flight:
+                    self._stop(
+                        f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
+                        f"{self._spent:.4g}, the next call may cost {most:.4g}"
+                    )
+                    return
+                self._has_ended.clear()
+                await self._has_ended.wait()
+                continue
+            key, body = self.pending.popleft()
+            self._n_in_flight += 1
+            self._spent += most
+            try:
+                cost = await self._answer(key, body, most)
+                self._spent += cost - most  # not before: other calls change it meanwhile
+            finally:
+                self._n_in_flight -= 1
+                self._has_ended.set()
+
+    async def _answer(self, key: str, body: dict[str, Any], most: float) -> float:
+        """Make a call and write down what came of it; what it cost."""
+        name = f"{self.endpoint.base_url} {self.endpoint.model}"
+        number, started = self.log.begin(key, self.run, name, body, most), time.monotonic()
+        is_answered = True
+        try:
+            response = await self._call(body)
+            cost = cost_of(body, response, self.price)
+        except _FailedError as error:
+            is_answered, failure = error.is_answered, {"message": str(error), "code": error.code}
+            # Of a call without an answer nobody knows what the server did.
+            response, cost = {"error": failure}, 0.0 if is_answered else most
+        except ChatError as error:
+            self._stop(str(error), isinstance(error, UnsupportedError))
+            response, cost = {"error": {"message": str(error)}}, 0.0
+        answer = read_response(response)
+        is_replayed = answer.status in REPLAYED
+        if is_replayed and self.check:
+            try:
+                self.check(response)
+            except ValueError as error:
+                is_replayed = False
+                self._stop(f"{self.endpoint.base_url} {error}", is_unsupported=True)
+        seconds = time.monotonic() - started
+        self.log.end(number, response, is_replayed=is_replayed, cost=cost, seconds=seconds)
+        self.responses[key] = response, False
+        self._count(answer, is_answered)
+        return cost
+
+    async def _call(self, body: dict[str, Any]) -> dict[str, Any]:
+        import openai
+
+        path, problem = "/chat/completions" if "messages" in body else "/completions", None
+        try:
+            # The body goes as it stands in the log and the text comes as it is: the SDK's
+            # own types would rebuild each message and wrap anything into an answer.
+            raw = await self._client.post(path, cast_to=str, body=body)
+        except _TooLargeError as error:
+            return {"error": {"message": str(error)}}
+        except (openai.APIError, TimeoutError) as error:
+            problem = problem_of(error, self.endpoint.base_url, self._secret)
+        if problem:
+            raise problem
+        try:
+            response = json.loads(raw)
+            is_deep = _is_deeper(response, DEEPEST)
+        except RecursionError:
+            is_deep = True
+        except ValueError:
+            is_stream = raw.lstrip().startswith(("data:", "event:"))
+            said = one_line(self._secret.removed_from(raw), 80)
+            said = "a stream came" if is_stream else f"the response is not JSON: {said}"
+            return {"error": {"message": said}}
+        if is_deep:
+            return {"error": {"message": "the response is nested too deep"}}
+        if not isinstance(response, dict):
+            return {"error": {"message": "the response is not a JSON object"}}
+        return self._secret.removed_from(response)
+
+    def _stop(self, reason: str, is_unsupported: bool = False) -> None:
+        if not self.reason:
+            self.reason, self.is_unsupported = reason, is_unsupported
+
+    def _count(self, answer: Answer, is_answered: bool) -> None:
+        if answer.status == ERROR:
+            self._n_failed += 1
+            self._n_failed_in_a_row += 1
+            # One request that a server cannot answer must not stop the others.
+            enough = FAILURES_IN_A_ROW if is_answered else self._n_calls
+            if self._n_failed_in_a_row >= min(FAILURES_IN_A_ROW, enough):
+                self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
+        else:
+            self._n_failed_in_a_row = 0
+        self.bar.set_postfix_str(f"{self._n_failed} failed", False)
+        self.bar.update()
+
+
+class _TooLargeError(Exception):
+    """An answer of more than ``LARGEST_ANSWER`` bytes, or one whose size cannot be told."""
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """A body that ends with _TooLargeError when it goes on for too long."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        n_read = 0
+        async for part in self._body:
+            n_read += len(part)
+            if n_read > LARGEST_ANSWER:
+                raise _TooLargeError(f"the answer is larger than {LARGEST_ANSWER:,} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+def _limited_client() -> httpx2.AsyncClient:
+    """The SDK's own client, which reads no body beyond the limit, an error's body included.
+
+    It asks for no compression and refuses it: a few bytes of it can stand for gigabytes.
+    """
+
+    async def limit(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise _TooLargeError("the answer came compressed, which was not asked for")
+        response.stream = _Counted(response.stream)
+
+    import openai
+
+    return openai.DefaultAsyncHttpxClient(
+        headers={"Accept-Encoding": "identity"}, event_hooks={"response": [limit]}
+    )
+
+
+def _is_deeper(value: Any, n_levels: int) -> bool:
+    """Whether lists and objects stand in each other more than so many levels deep.
+
+    >>> _is_deeper({"a": [1]}, 2), _is_deeper({"a": [[1]]}, 2)
+    (False, True)
+    """
+    level = [value]
+    for _ in range(n_levels):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [child for part in inside for child in part if isinstance(child, (dict, list))]
+        if not level:
+            return False
+    return True

@@ -10,8 +10,8 @@ from typing import Any
 
 from contamination.core import keys, storage
 from contamination.core.visible import one_line
-from contamination.models.log_layout import response_key
 
+SCHEMA = 1  # raise it when a change of code changes what is asked
 OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"
 UNPARSABLE, ERROR = "unparsable", "error"
 # What the model said and was paid for; the same request gets it back.
@@ -125,8 +125,9 @@ def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
 
 
 def key_of(endpoint: Endpoint, request: Request) -> str:
-    """The key under which the response log keeps the answer to a request."""
-    return response_key(endpoint.base_url, body_of(endpoint, request), request.replicate)
+    """The key of an answer in the log: a hash of everything that can change it."""
+    asked = {"base_url": endpoint.base_url, "body": body_of(endpoint, request)}
+    return storage.hash_of({"schema": SCHEMA, **asked, "replicate": request.replicate})
 
 
 def output_limit(body: Mapping[str, Any]) -> int | None:

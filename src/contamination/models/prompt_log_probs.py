@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from contamination.models.chat import answer_all
+from contamination.models.chat import ChatError, Limits, UnsupportedError, answer_all
 from contamination.models.exchange import REPLAYED, Answer, Endpoint, Request, key_of
 from contamination.models.response_log import ResponseLog
-from contamination.models.retry import ChatError, Limits, UnsupportedError
 from contamination.models.text_tokens import of_completion, within_template
 
 ECHO = "echo"

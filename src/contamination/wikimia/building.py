@@ -20,8 +20,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.core.parameters import ParameterError, load_parameter_file
-from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
-from contamination.models.retry import Secret
+from contamination.models.chat import REFUSED, ChatError, Endpoint, Price, Secret
 from contamination.wikimia import pages, sets
 from contamination.wikimia.card import card
 from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
