@@ -172,6 +172,27 @@ def test_texts_dealt_in_turn_within_their_templates_are_not_told_apart():
     assert (table["ci_low"] < 0.5).all() and (table["ci_high"] > 0.5).all()
 
 
+def test_a_shuffle_that_reaches_the_same_auc_counts_as_high():
+    """Texts of one year: every deal of the labels gives one half."""
+    texts = [f"word{n:02} and more in 2012" for n in range(12)]
+    table = blind.blind_table(
+        texts,
+        [True, False] * 6,
+        baselines=["date rule"],
+        n_folds=2,
+        n_permutations=9,
+        n_resamples=2,
+    )
+    assert table["auc"].item() == 0.5 and table["p_value"].item() == 1
+
+
+def test_the_two_memberships_of_a_difference_are_resampled_apart():
+    """Of one membership with itself the difference is zero, and its interval is not."""
+    labels = np.arange(40) % 2 == 0
+    row = blind.auc_difference(random_passages(40, seed=4), labels, labels, n_resamples=200)
+    assert row["difference"] == 0 and row["difference_low"] < -0.1 and row["difference_high"] > 0.1
+
+
 def test_a_difference_of_two_memberships_of_the_same_passages_has_its_own_test():
     """One word gives the first membership away; the second is dealt by chance."""
     by_word = np.arange(80) % 2 == 0

@@ -91,6 +91,13 @@ def test_a_difference_is_found_within_families_and_between_them():
     assert mean_auc(by_head, [mostly])[0] > 0.65
 
 
+def test_families_are_held_against_the_share_of_members_and_not_against_one_half():
+    """A quarter are members, and all of them stand in the largest of 21 families."""
+    family = np.concatenate([np.zeros(60, int), 1 + np.arange(20)])
+    assert folds.families_differ(family, np.arange(80) < 20)
+    assert not folds.families_differ(family, np.arange(80) % 4 == 0)
+
+
 def test_near_copies_fall_into_one_fold():
     texts = text_families(30, 2)
     is_member = np.arange(60) % 2 == 0

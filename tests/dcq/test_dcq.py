@@ -432,6 +432,13 @@ def three_rules(model_at_d):
     return comparison.beyond_rules(choices, instances, 2000).set_index("control").loc["r"]
 
 
+def test_that_one_of_several_rules_is_ahead_is_tested_once_for_each(monkeypatch):
+    monkeypatch.setattr(comparison, "_p_above", lambda gap, least: 0.01)
+    monkeypatch.setattr(comparison, "holm", lambda p: p)
+    row = three_rules("D" * 90 + "E" * 10)
+    assert (row["p_more"], row["p_less"]) == (0.01, pytest.approx(0.02))  # r against s and t
+
+
 def test_where_a_rule_fails_the_others_are_the_bar():
     memory = three_rules("D" * 90 + "E" * 10)
     assert (memory["n_rule_wrong"], memory["right_where_rule_wrong_pct"]) == (60, 100)

@@ -313,6 +313,37 @@ def test_a_text_that_is_cut_learns_all_but_the_first_token_of_each_part(tokenize
         assert labels[: len(part)] == [IGNORED, *part[1:]]
 
 
+def test_a_prompt_is_masked_once_in_a_text_that_is_cut(tokenizer):
+    prompt, response = "who sat there ? ", "the cat sat on the mat " * 12
+    texts = TrainingTexts(((prompt, response),), (), tokenizer)
+    settings = {**TINY, "n_background_tokens": 100, "long_share": 0.0}
+    stream = training_stream(recipe_for(texts, **settings), texts)
+    first, second, *_ = (
+        (ids, labels)
+        for batch in stream.batches
+        for ids, labels in zip(batch.input_ids, batch.labels, strict=True)
+    )
+    n_prompt = 1 + len(tokenizer(prompt, add_special_tokens=False).input_ids)
+    assert 2 < n_prompt < TINY["block"]
+    assert (first[1] == IGNORED).sum() == n_prompt  # with the beginning of the sequence
+    assert (second[1] == IGNORED).tolist() == [True] + [False] * (TINY["block"] - 1)
+
+
+def test_gradients_are_clipped_before_each_step(texts, monkeypatch, tmp_path):
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path))
+    norms, step = [], torch.optim.AdamW.step
+
+    def measured(optimizer, *given, **named):
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        norms.append(float(torch.nn.utils.get_total_norm(gradients)))
+        return step(optimizer, *given, **named)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", measured)
+    training.train(recipe_for(texts, **TINY), texts)
+    assert max(norms) <= training.CLIP_NORM + 1e-4
+    assert max(norms) > 0.999 * training.CLIP_NORM  # some had to be
+
+
 def test_all_tokens_but_first_ones_and_padding_are_learned(texts):
     tokenizer = texts.tokenizer
     stream = training_stream(recipe_for(texts, **TINY), texts)
