@@ -96,15 +96,14 @@ def test_texts_that_are_empty_stay_texts():
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"]
 NO_FORMULAS = ["-0.5", "+5", "-1e-5", ".5", "plain", "'tis", "a=b", "5-3", "", "\n- item", "Ü"]
 # Texts as they would be written, had they not been there before.
-LIKE_OURS = ["'=1+1", "''-2", "'-0.5"]
+LIKE_OURS = ["'=1+1", "''-2", "'-0.5", "a;'=1"]
+IN_A_CELL = {"a;=1+1": "a;'=1+1", "a;b; =c": "a;b; =c", ";-1;@x": ";'-1;'@x"}
 
 
-def test_no_text_of_a_table_is_a_formula_and_all_come_back_as_they_were():
-    outputs = storage.Outputs()
-    texts = [*FORMULAS, *NO_FORMULAS, *LIKE_OURS, "a\rb", 'c"\r\n"d', "\r\n"]
+def test_no_text_of_a_table_is_a_formula_and_all_come_back_as_they_were(tmp_path):
+    texts = [*FORMULAS, *NO_FORMULAS, *LIKE_OURS, *IN_A_CELL, "a\rb", 'c"\r\n"d', "\r\n"]
     table = pd.DataFrame({"text": texts, "=name": -1.5, "mixed": [1, *texts[1:]], "'-": "x"})
-    outputs.write_table("t", table)
-    path = outputs.folder / "tables/t.csv"
+    path = storage.write_csv(tmp_path / "t.csv", table)
     with path.open(newline="") as stream:
         header, *rows = csv.reader(stream)
     assert header == ["text", "'=name", "mixed", "''-"]
@@ -112,10 +111,19 @@ def test_no_text_of_a_table_is_a_formula_and_all_come_back_as_they_were():
     assert shown[: len(FORMULAS)] == [f"'{text}" for text in FORMULAS]
     assert shown[len(FORMULAS) :][: len(NO_FORMULAS)] == NO_FORMULAS
     assert {row[1] for row in rows} == {"-1.5"}  # a number
-    again = outputs.read_table("t", written_by="x")
+    assert {*IN_A_CELL.values()} <= {*shown}
+    again = storage.read_results(path)
     assert list(again.columns) == list(table.columns)
     assert again["text"].tolist() == texts
     assert again["mixed"].tolist() == ["1", *texts[1:]]
+
+
+def test_what_acts_on_a_terminal_stands_in_a_result_as_it_is_escaped():
+    outputs = storage.Outputs()
+    given = outputs.write_table("t", pd.DataFrame({"text": ["a\x1b[2J", "tab\tand\nline"]}))
+    assert given["text"][0] == "a\x1b[2J"  # what follows has the text itself
+    again = outputs.read_table("t", written_by="x")
+    assert again["text"].tolist() == ["a\\x1b[2J", "tab\tand\nline"]
 
 
 def test_a_table_without_formulas_is_written_as_pandas_writes_it(tmp_path):

@@ -223,8 +223,8 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     """Write a table with full precision; an undefined value becomes an empty cell.
 
     A text that a spreadsheet would run as a formula gets an apostrophe, which :func:`read_csv`
-    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, and is not a
-    number.
+    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, there or after a
+    semicolon, and is not a number.
     """
     table = with_texts(table, visible.guarded)
     text = table.to_csv(index=False, lineterminator="\n")
@@ -340,10 +340,12 @@ class Outputs:
     def write_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Write ``tables/<name>.csv`` and hand the table back for display.
 
+        Control characters, which a model or a dataset may have written, stand there as escapes.
         ValueError for a verdict column with another word, or without a registered claim.
         """
         verdicts.check_table(table, name)
-        write_csv(self._target / "tables" / f"{name}.csv", table)
+        shown = with_texts(table, visible.visible)
+        write_csv(self._target / "tables" / f"{name}.csv", shown)
         return table
 
     def write_figure(self, name: str, figure: Any) -> None:

@@ -12,7 +12,11 @@ _ACTS = re.compile(
 )
 # What a spreadsheet takes for a formula (the wide signs in some languages), and the numbers among
 # it. Apostrophes before it count, so that taking one away gives back exactly what was written.
-_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_SIGN = "[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"
+_FORMULA = re.compile(f"'*{_SIGN}")
+# Where semicolons part the cells of a table, one begins inside this text, too.
+_AFTER_SEMICOLON = re.compile(f";(?='*{_SIGN})")
+_GUARDED = re.compile(f";'(?='*{_SIGN})")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -38,12 +42,14 @@ def reason(error: Exception) -> str:
 def guarded(text: str) -> str:
     """A text of a table as it stands in a CSV file.
 
-    >>> guarded("=1+1"), guarded("-0.5")
-    ("'=1+1", '-0.5')
+    >>> guarded("=1+1"), guarded("-0.5"), guarded("a;=1+1")
+    ("'=1+1", '-0.5', "a;'=1+1")
     """
+    text = _AFTER_SEMICOLON.sub(";'", text)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unguarded(text: str) -> str:
     """The text that :func:`guarded` was given."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    text = text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return _GUARDED.sub(";", text)

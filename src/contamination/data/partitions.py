@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import io
 import json
 import re
 import zlib
@@ -31,6 +32,8 @@ _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(:[^:/\s]+)?")
 _HUB_FILE = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([^:\s]+)")
 
 _DELIMITERS = (",", ";", "\t")  # tried if the first line has them, the usual one first
+LARGEST_FILE = 500_000_000  # bytes of a compressed file, unpacked; a few can stand for gigabytes
+LONGEST_VALUE = 1_000_000  # characters; what follows compares texts word by word
 _ARROW_FILE = b"ARROW1"  # how the file format of Arrow begins; a stream begins otherwise
 
 Columns = dict[str, Sequence[Any]]
@@ -132,14 +135,41 @@ def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
 
 
 def opened(path: Path, newline: str | None = None) -> TextIO:
-    """A text file in UTF-8, compressed if its name ends in ``.gz``."""
-    opens = gzip.open if path.suffix.lower() == ".gz" else open
-    return opens(path, "rt", encoding="utf-8-sig", newline=newline)
+    """A text file in UTF-8, compressed if its name ends in ``.gz``.
+
+    Reading raises ValueError where a compressed file is larger than ``LARGEST_FILE``.
+    """
+    if path.suffix.lower() != ".gz":
+        return path.open(encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(_Limited(path), encoding="utf-8-sig", newline=newline)
+
+
+class _Limited(gzip.GzipFile):
+    """A compressed file that is read up to ``LARGEST_FILE``."""
+
+    n_read = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._counted(super().read(LARGEST_FILE + 1 if size is None or size < 0 else size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def _counted(self, data: bytes) -> bytes:
+        self.n_read += len(data)
+        if self.n_read > LARGEST_FILE:
+            raise ValueError(f"holds more than {LARGEST_FILE:,} bytes when unpacked: unpack it")
+        return data
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:
     if not any(columns.values()):
         raise ValueError("no rows: name a file or split that holds at least one instance")
+    for name, values in columns.items():
+        for row, value in enumerate(values):
+            if isinstance(value, str) and len(value) > LONGEST_VALUE:
+                said = f'column "{name}" has {len(value):,} characters in row {row} (from 0)'
+                raise ValueError(f"{said}, more than {LONGEST_VALUE:,}: cut or drop it")
     # A column of whole numbers with gaps or shares would turn into 1.0, 2.0.
     return pd.DataFrame(
         {
