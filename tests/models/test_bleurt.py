@@ -1,4 +1,4 @@
-"""BLEURT by its own package and by our loader, on a small checkpoint of random weights."""
+"""BLEURT by its own package, on a small checkpoint of random weights."""
 
 import json
 import pickle
@@ -10,11 +10,8 @@ import sentencepiece
 import torch
 from safetensors.torch import save_file
 
-from contamination.models import bleurt
-from contamination.models.bleurt import OWN, PACKAGE, load_bleurt, score_pairs
+from contamination.models.bleurt import PACKAGE, load_bleurt, score_pairs
 
-# Under transformers 5 there is one of them.
-BY = [OWN, PACKAGE] if bleurt.package() else [OWN]
 RIVER = [21, 28, 9, 11, 25, 22, 15]  # "the old river" in the pieces of SENTENCES
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SENTENCES = (
@@ -101,7 +98,6 @@ REFERENCES += ["zebra é house" + " river" * 30]
 CANDIDATES = ["the old river sings", "", "two owls count", "a green fox " * 8]
 
 
-@pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize(
     ("tokenizer", "token_ids", "scores"),
     [
@@ -120,10 +116,10 @@ CANDIDATES = ["the old river sings", "", "two owls count", "a green fox " * 8]
         ),
     ],
 )
-def test_both_give_the_ids_and_scores_of_the_package(tmp_path, tokenizer, token_ids, scores, by):
+def test_ids_and_scores_are_those_of_the_package(tmp_path, tokenizer, token_ids, scores):
     """What bleurt-pytorch 0.0.1 with transformers 4.57.6 gives for the same checkpoint."""
-    scorer = load_bleurt(save_bleurt(tmp_path, tokenizer), by)
-    assert scorer.identity["bleurt_by"] == by
+    scorer = load_bleurt(save_bleurt(tmp_path, tokenizer))
+    assert scorer.identity["bleurt_by"] == PACKAGE
     how = {"padding": True, "truncation": True, "max_length": 24}
     rows = scorer.tokenizer(REFERENCES, CANDIDATES, **how, return_tensors="pt").input_ids.tolist()
     assert rows[0] == token_ids[0] + [0] * (24 - len(token_ids[0]))
@@ -131,37 +127,22 @@ def test_both_give_the_ids_and_scores_of_the_package(tmp_path, tokenizer, token_
     assert score_pairs(scorer, REFERENCES, CANDIDATES) == pytest.approx(scores, abs=1e-6)
 
 
-@pytest.mark.parametrize("tokenizer", ["SentencePiece", "WordPiece"])
-def test_both_score_every_pair_alike(tmp_path, tokenizer):
-    """Texts of every length, in both directions."""
-    folder = save_bleurt(tmp_path, tokenizer)
-    words = " ".join(SENTENCES).split()
-    texts = [" ".join(words[start : start + n]) for start, n in enumerate(range(0, 40, 3))]
-    pairs = texts, texts[::-1]
-    scores = [score_pairs(load_bleurt(folder, by), *pairs) for by in BY]
-    assert len(set(scores[0])) > 5
-    for other in scores[1:]:
-        assert other == pytest.approx(scores[0], abs=1e-6)
-
-
-def test_who_computes_is_chosen_when_it_runs_and_named(bleurt_folder, monkeypatch):
-    assert load_bleurt(bleurt_folder).identity["bleurt_by"] == BY[-1]
+def test_without_the_package_one_line_says_which_versions_it_needs(bleurt_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "bleurt_pytorch", None)  # as if it could not be imported
-    scorer = load_bleurt(bleurt_folder)
-    assert scorer.identity["bleurt_by"] == OWN and isinstance(scorer.model, bleurt.BleurtModel)
+    with pytest.raises(ImportError, match=r"bleurt-pytorch cannot be imported .*transformers>=4"):
+        load_bleurt(bleurt_folder)
 
 
-@pytest.mark.parametrize("by", BY)
-def test_weights_are_read_as_tensors_alone(bleurt_folder, tmp_path, by):
+def test_weights_are_read_as_tensors_alone(bleurt_folder, tmp_path):
     """A file that would run code when unpickled is refused, and safetensors come first."""
     shutil.copytree(bleurt_folder, tmp_path, dirs_exist_ok=True)
     weights = torch.load(tmp_path / "pytorch_model.bin", weights_only=True)
     torch.save(Harmful(), tmp_path / "pytorch_model.bin")
     with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
-        load_bleurt(tmp_path, by)
+        load_bleurt(tmp_path)
     assert Harmful.n_run == 0
     save_file(weights, tmp_path / "model.safetensors")
-    assert score_pairs(load_bleurt(tmp_path, by), ["a"], ["b"]).shape == (1,)
+    assert score_pairs(load_bleurt(tmp_path), ["a"], ["b"]).shape == (1,)
 
 
 class Harmful:
@@ -177,21 +158,19 @@ class Harmful:
         cls.n_run += 1
 
 
-@pytest.mark.parametrize("by", BY)
-def test_another_checkpoint_is_no_bleurt(bleurt_folder, tmp_path, by):
+def test_another_checkpoint_is_no_bleurt(bleurt_folder, tmp_path):
     shutil.copytree(bleurt_folder, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "pytorch_model.bin"
     weights = torch.load(path, weights_only=True)
     torch.save({k: v for k, v in weights.items() if "pooler" not in k}, path)
     with pytest.raises(ValueError, match="is no BLEURT checkpoint"):
-        load_bleurt(tmp_path, by)
+        load_bleurt(tmp_path)
     with pytest.raises(FileNotFoundError, match="no-such-bleurt"):
-        load_bleurt(tmp_path / "no-such-bleurt", by)
+        load_bleurt(tmp_path / "no-such-bleurt")
 
 
-@pytest.mark.parametrize("by", BY)
-def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder, by):
-    scorer = load_bleurt(bleurt_folder, by)
+def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder):
+    scorer = load_bleurt(bleurt_folder)
     references = ["a b c", "a", "b " * 40, "d e"]
     candidates = ["a b d", "", "c", "d e"]
     together = score_pairs(scorer, references, candidates)

@@ -52,7 +52,7 @@ def bleurt_or_reason(checkpoint: str) -> tuple[LanguageModel | None, str]:
         return None, "BLEURT is not computed: no bleurt_checkpoint is set, so its column is empty."
     try:
         return bleurt.load_bleurt(checkpoint), ""
-    except OSError as error:  # FileNotFoundError of ours, and the hub's own errors
+    except (OSError, ImportError) as error:  # no file, the hub's own errors, or no package
         return None, f"BLEURT is not computed and its column is empty: {error}"
 
 
