@@ -16,7 +16,7 @@ from scripted_server import MODEL, Reply, ScriptedServer
 from test_audit import endpoint, knowing_script, prepared, tiny_folder  # noqa: F401 (a fixture)
 from transformers import LlamaModel
 
-from contamination.audit import auditing, time_left
+from contamination.audit import auditing
 from contamination.models import chat
 
 FLOORS = ["audit", "cases", "study", "dcq replication min_k dice wikimia", "lab", "models"]
@@ -91,14 +91,10 @@ def test_an_answer_of_a_served_model_climbs_at_most_twice(ways):
     assert max(map(climbs, ways)) == 2
 
 
-@pytest.mark.parametrize("is_watched", [False, True])
 def test_an_answer_of_a_local_model_climbs_at_most_twice(
     tiny_folder,  # noqa: F811
     ways,
-    monkeypatch,
-    is_watched,
 ):
-    monkeypatch.setattr(time_left, "is_watched", lambda: is_watched)
     model = {"names": [str(tiny_folder)]}
     blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
     blocks |= {"replication": {"completion_tokens": 2}}

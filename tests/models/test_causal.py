@@ -325,6 +325,16 @@ def test_a_second_method_over_the_same_texts_costs_no_forward_pass(llama, forwar
     assert len(forward_passes) == 2
 
 
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_who_watches_a_run_sees_how_far_its_batches_are(llama, monkeypatch, capsys, is_watched):
+    monkeypatch.setattr(batch_cache.storage, "is_watched", lambda: is_watched)
+    monkeypatch.setattr(batch_cache, "SHOWN_AFTER", 0)
+    token_log_probs(llama, ["a text", "another, longer text " * 4], cache=False)
+    said = capsys.readouterr().err
+    assert ("batches" in said and llama.identity["model"] in said) == is_watched
+    assert bool(said) == is_watched
+
+
 def test_a_killed_run_loses_one_batch_and_restarts_to_the_same_bytes(
     llama, empty_cache, monkeypatch, tmp_path
 ):

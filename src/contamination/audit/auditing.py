@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import listed_rows, time_left
+from contamination.audit import listed_rows
 from contamination.audit.comparison import by_text_alone, near_copies, refusal
 from contamination.audit.completing import replication
 from contamination.audit.evidence import not_run, panel
@@ -17,7 +17,7 @@ from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
 from contamination.audit.local_models import load_model
-from contamination.audit.plan import local_tokens, probed_methods, skip_reasons
+from contamination.audit.plan import probed_methods, skip_reasons
 from contamination.audit.prepared import (
     DCQ,
     METHODS,
@@ -124,19 +124,16 @@ def findings_of(
     if isinstance(target.place, Endpoint) and (methods := probed_methods(audit)):
         target, none = probed(audit.asked, target)
         reasons |= dict.fromkeys(methods, none)
-    planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
-    with time_left.show_time_left(target, planned, audit.rows.passages) as (watched, within):
-        for name in METHODS:
-            reason = reasons[name]
-            if target.place is None:
-                reason = reason or "dry run: nothing was asked"
-            try:
-                with within(name):
-                    found[name] = unasked(name, reason) if reason else run(name, watched)
-            except ValueError as error:  # what a method says it cannot work with
-                found[name] = unasked(name, " ".join(str(error).split()))
-            if keep:
-                keep(found)
+    for name in METHODS:
+        reason = reasons[name]
+        if target.place is None:
+            reason = reason or "dry run: nothing was asked"
+        try:
+            found[name] = unasked(name, reason) if reason else run(name, target)
+        except ValueError as error:  # what a method says it cannot work with
+            found[name] = unasked(name, " ".join(str(error).split()))
+        if keep:
+            keep(found)
     return found
 
 

@@ -25,6 +25,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -116,6 +117,12 @@ def hash_of(value: Any) -> str:
     """SHA-256 of a JSON value, hexadecimal; the order of a mapping's keys does not matter."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_watched() -> bool:
+    """Whether somebody sees progress bars: in a terminal that runs an audit, or in JupyterLab."""
+    is_interactive = "ipykernel" in sys.modules and STAGING_VARIABLE not in os.environ
+    return is_interactive or PROGRESS_VARIABLE in os.environ
 
 
 # Atomic writers

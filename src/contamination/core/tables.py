@@ -220,18 +220,6 @@ def auc_text(row: pd.Series, decimals: int = 2) -> str:
     return f"{row['auc']:.{decimals}f} {interval_text(row['ci_low'], row['ci_high'], decimals)}"
 
 
-def difference_text(
-    row: pd.Series, name: str = "difference", ends: str = "", decimals: int = 2
-) -> str:
-    """A signed value with its interval; its ends are ``ends``_low and ``ends``_high (as ``name``).
-
-    >>> difference_text(pd.Series({"gain": 0.13, "gain_low": 0.1, "gain_high": 0.16}), "gain")
-    '+0.13 [0.10, 0.16]'
-    """
-    low, high = (row[f"{ends or name}_{end}"] for end in ("low", "high"))
-    return f"{row[name]:+.{decimals}f} {interval_text(low, high, decimals)}"
-
-
 def with_interval(
     table: pd.DataFrame,
     low: str = "ci_low",

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from contamination.core import caches, storage
 
 FORMAT = 2  # raise it when a change of code changes a number
+SHOWN_AFTER = 2  # seconds, from which on a bar says how far the batches are
 
 
 def batches_of(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
@@ -103,7 +105,7 @@ def run_batches(
 
     ``work(lm, *arguments)``, a function of a module, which workers of a cluster import by
     name, computes what the store does not hold. The store receives each result before it is
-    handed out; None keeps nothing.
+    handed out; None keeps nothing. Who watches the run sees a bar with the time left.
     """
     missing = {}
     for number, job in enumerate(jobs):
@@ -112,5 +114,8 @@ def run_batches(
             missing[number] = job.arguments
         else:
             yield number, stored
-    for number, arrays in lm.compute(work, missing):
+    shown = {"delay": SHOWN_AFTER, "leave": False, "unit": " batches"}
+    shown["disable"] = not storage.is_watched()
+    done = lm.compute(work, missing)
+    for number, arrays in tqdm(done, lm.identity["model"], len(missing), **shown):
         yield number, store.put(jobs[number].key, arrays, names) if store else arrays
