@@ -88,6 +88,9 @@ def main() -> None:
         called = re.sub(r"\W+", "_", yours.load(options.detector).name.lower())
         name, settings = f"{yours.NAME}_{called}", (options.detector,)
         chosen = chosen._replace(write=yours.write_part)
+    if unknown := {*(options.units or ())} - {*chosen.numbers}:
+        known = ", ".join(map(str, chosen.numbers))
+        parser.error(f"{options.study} has no part {min(unknown)}: its parts are {known}")
     names = {number: f"{name}_{number}" for number in options.units or chosen.numbers}
     missing = [n for n, part in names.items() if not (options.folder / f"{part}.json").exists()]
     if missing and chosen.plan:

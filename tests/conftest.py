@@ -88,6 +88,18 @@ def pytest_sessionfinish(session, exitstatus):
         reporter.line(f"tried to reach off this machine:\n{tried}", red=True)
 
 
+@pytest.fixture
+def hub_offline(monkeypatch):
+    """No hub; the client keeps a session that was opened before, with or without it."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import reset_sessions
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    reset_sessions()
+    yield
+    reset_sessions()
+
+
 @pytest.fixture(scope="session")
 def lab_texts(tmp_path_factory):
     """Folder of the lab's texts, whose making takes 20 s: all tests of all workers share it."""

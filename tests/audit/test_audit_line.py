@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 
-import huggingface_hub
 import pandas as pd
 import pytest
 import torch
@@ -302,9 +301,8 @@ def test_a_plan_for_a_bad_name_writes_nothing(tmp_path, capsys, name):
 
 
 def test_a_plan_says_which_name_it_could_not_check_and_a_run_is_refused_at_once(
-    tmp_path, capsys, monkeypatch
+    tmp_path, capsys, monkeypatch, hub_offline
 ):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     words = ["--model", "nosuch/model", *SAMPLE, "--rows", "8"]
     assert line(tmp_path, *words, "--plan") == 0
     unchecked = 'whether there is a model "nosuch/model" could not be checked'

@@ -514,8 +514,7 @@ def test_identity_names_the_tokenizer_by_its_rules(folders, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["no-such/model", "missing/folder/of/models", "./nowhere"])
-def test_an_unknown_model_is_one_clear_line(name, monkeypatch):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+def test_an_unknown_model_is_one_clear_line(name, hub_offline):
     with pytest.raises(FileNotFoundError, match=f'^model "{name}" is neither a folder') as caught:
         load_causal_lm(name)
     assert "\n" not in str(caught.value)
@@ -525,14 +524,13 @@ COMMIT = "0123456789" * 4
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch):
+def hub(tmp_path, monkeypatch, hub_offline):
     """A hub whose local cache holds one commit of someone/tiny."""
     repository = tmp_path / "hub" / "models--someone--tiny"
     (repository / "snapshots" / COMMIT).mkdir(parents=True)
     (repository / "snapshots" / COMMIT / "config.json").write_text("{}")
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(COMMIT)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
 
 

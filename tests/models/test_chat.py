@@ -19,6 +19,7 @@ from contamination.models.chat import (
     ChatError,
     Endpoint,
     Limits,
+    Price,
     Request,
     Secret,
     answer_all,
@@ -372,6 +373,12 @@ def test_an_endpoint_refuses_what_would_leak_or_break(fields):
     with pytest.raises(ValueError, match=f"^{next(iter(fields))} must ") as refused:
         Endpoint(**{"base_url": "https://host/v1", "model": MODEL, **fields})
     assert "secret" not in str(refused.value) and "sk-" not in str(refused.value)
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-01", "yesterday", ""])
+def test_a_price_list_has_a_day_that_there_is(day):
+    with pytest.raises(ValueError, match=f'^"{day}" is no day: write the day of the price list'):
+        Price(1.0, 2.0, date=day)
 
 
 def test_a_request_holds_messages_or_a_prompt():

@@ -2,6 +2,7 @@
 
 import huggingface_hub
 import pytest
+from huggingface_hub import constants
 
 from contamination.core import storage
 from contamination.models import source
@@ -10,10 +11,9 @@ LAB = ("lab:contaminated", "lab:clean")
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch, tmp_path):
+def alone(monkeypatch, tmp_path, hub_offline):
     """No hub, an empty cache of it and of ours, an empty working directory."""
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -162,3 +162,14 @@ def test_every_part_was_made_under_the_page_that_is_here():
     page = storage.sha256_of_file(ROOT / "docs/protocol_2.md")
     parts = store.parts(pretrained_pairs.NAME) if store.has(pretrained_pairs.NAME) else []
     assert all(part.about["protocol_sha256"] == page for part in parts)
+
+
+def test_a_part_that_the_study_does_not_have_is_refused_before_anything_is_trained(
+    tmp_path, monkeypatch, capsys
+):
+    command = ["ledger.py", "--study", "pairs", "--folder", str(tmp_path), "--units", "6", "99"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="2"):
+        script("ledger").main()
+    assert "pairs has no part 99: its parts are 6, 7" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -109,6 +110,13 @@ class Price:
     output_per_million: float
     date: str
     currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        try:
+            datetime.date.fromisoformat(self.date)
+        except ValueError as error:
+            said = f'"{self.date}" is no day: write the day of the price list as YYYY-MM-DD'
+            raise ValueError(f"{said} ({error})") from error
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """The price of so many tokens, in ``currency``."""
