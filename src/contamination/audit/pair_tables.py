@@ -18,7 +18,7 @@ from contamination.audit.local_models import load_model
 from contamination.audit.pairs import UNKNOWN, Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Pairs as Told
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, OPEN
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, verdict_column
 from contamination.dice import paper_rows, published_tables
 from contamination.dice.accuracy import DOSE_NAMES, accuracy_rows, gains
 from contamination.dice.family import judge_inflation, judge_layers
@@ -236,12 +236,8 @@ def with_verdicts(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
 
 def _judged(rows: pd.DataFrame, claim: str, columns: str) -> pd.DataFrame:
     """Rows with the verdict by the two ends of an interval and the limit of a control."""
-    words = [
-        OPEN
-        if np.isnan(p)
-        else CLAIMS[claim].verdict(low, high, p_adjusted=adjusted, control=(limit, limit))
-        for low, high, limit, p, adjusted in rows[[*columns.split(), "p", "p_adjusted"]].to_numpy()
-    ]
+    low, high, limit = columns.split()
+    words = verdict_column(rows, CLAIMS[claim], low, high, control=(limit, limit))
     return rows.assign(verdict=words)
 
 

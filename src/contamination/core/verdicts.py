@@ -116,6 +116,49 @@ def strongest(controls: Iterable[tuple[float, float]], low: float) -> tuple[floa
     return max(begins for begins, _ in reaching), max(ends for _, ends in known)
 
 
+def verdict_column(
+    table: pd.DataFrame,
+    claim: Claim,
+    low: str = "ci_low",
+    high: str = "ci_high",
+    *,
+    p_adjusted: str = "p_adjusted",
+    control: tuple[str, str] | None = None,
+    n_models: str = "",
+    can_reject: Iterable[bool] | None = None,
+    where: pd.Series | None = None,
+) -> pd.Series:
+    """The verdict of each row, by the names of the columns that :meth:`Claim.verdict` asks for.
+
+    A row without a p (NaN) was not tested, which leaves the claim open. Rows outside ``where``
+    make no claim and are blank.
+
+    >>> rows = pd.DataFrame({"ci_low": [0.6] * 3, "ci_high": 0.8, "p_adjusted": [0.01, 0.2, None]})
+    >>> verdict_column(rows, Claim("members score higher")).tolist()
+    ['shown', 'open', 'open']
+    """
+    words = []
+    able = [True] * len(table) if can_reject is None else list(can_reject)
+    asked = [True] * len(table) if where is None else where.tolist()
+    for row, can, is_asked in zip(table.to_dict("records"), able, asked, strict=True):
+        if not is_asked:
+            words.append("")
+        elif pd.isna(row[p_adjusted]):
+            words.append(OPEN)
+        else:
+            words.append(
+                claim.verdict(
+                    row[low],
+                    row[high],
+                    p_adjusted=row[p_adjusted],
+                    control=(row[control[0]], row[control[1]]) if control else None,
+                    n_models=row[n_models] if n_models else None,
+                    can_reject=can,
+                )
+            )
+    return pd.Series(words, table.index, dtype=object)
+
+
 def check_verdicts(words: Iterable[object]) -> None:
     """ValueError for a value that is not a verdict; blank cells are rows without a claim."""
     given = {str(word) for word in words if not (pd.isna(word) or word == "")}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, OPEN, strongest
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, OPEN, strongest, verdict_column
 from contamination.dice.accuracy import seen_and_fresh, within_floor
 from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import OTHER_CLEAN
@@ -48,17 +47,19 @@ def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR)
         is_exchanged = seen_and_fresh(row.condition)[0] == UNSEEN
         of_clean = [(-high, -low) for low, high in controls] if is_exchanged else controls
         control = strongest(of_clean, row.ci_low)
-        word = _word("dice_inflation", row, row.ci_low, row.ci_high, control)
+        word = OPEN  # without a p there were too few models, which decide nothing
+        if not np.isnan(row.p):
+            ends = row.ci_low, row.ci_high
+            word = CLAIMS["dice_inflation"].verdict(
+                *ends, p_adjusted=row.p_adjusted, control=control
+            )
         words.append(word if within_floor(row.reference_pct, floor_pct) else CONTROL_FAILS)
     return gains.assign(verdict=pd.Series(words, gains.index, dtype=object).mask(is_clean, ""))
 
 
 def judge_layers(layers: pd.DataFrame) -> pd.DataFrame:
     """``layers`` with p_adjusted, and the verdict on more than a half, at located layers alone."""
-    words = [
-        _word("dice_layers", row, row.ci_low, row.ci_high) if row.located else ""
-        for row in layers.itertuples()
-    ]
+    words = verdict_column(layers, CLAIMS["dice_layers"], where=layers["located"].astype(bool))
     return layers.assign(verdict=words)
 
 
@@ -68,14 +69,11 @@ def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
     An AUROC ends at 100 %. Where two clean models leave no room for the smallest difference that
     would matter, the comparison cannot show one, and the verdict is open.
     """
-    words = [
-        ""
-        if np.isnan(row.difference_pct)
-        else _word("dice_auroc", row, row.difference_low, row.difference_high)
-        if leaves_room(row.two_clean_pct)
-        else OPEN
-        for row in aurocs.itertuples()
-    ]
+    ends, is_asked = ("difference_low", "difference_high"), aurocs["difference_pct"].notna()
+    can_reject = aurocs["two_clean_pct"].map(leaves_room)
+    words = verdict_column(
+        aurocs, CLAIMS["dice_auroc"], *ends, can_reject=can_reject, where=is_asked
+    )
     return aurocs.assign(verdict=words)
 
 
@@ -86,16 +84,3 @@ def leaves_room(two_clean_pct: float) -> bool:
     (True, False)
     """
     return 100 - two_clean_pct >= SMALLEST
-
-
-def _word(
-    claim: str,
-    row: Any,
-    low: float,
-    high: float,
-    control: tuple[float, float] | None = None,
-) -> str:
-    """The verdict of one row; without a p there were too few models, which decide nothing."""
-    if np.isnan(row.p):
-        return OPEN
-    return CLAIMS[claim].verdict(low, high, p_adjusted=row.p_adjusted, control=control)

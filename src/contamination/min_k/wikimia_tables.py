@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from contamination.core import statistics, storage
 from contamination.core.blind import table_of_scores
 from contamination.core.blind_scores import fold_scores
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import CLAIMS, verdict_column
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select
@@ -96,15 +96,7 @@ def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
     aucs = zip(rows["auc"], rows["ci_low"], rows["ci_high"], strict=True)
     p_values = [statistics.interval_p(*each, claim.null) for each in aucs]
     (rows,) = statistics.with_p_adjusted(rows.assign(p=p_values))
-    words = [
-        claim.verdict(
-            row.ci_low,
-            row.ci_high,
-            p_adjusted=row.p_adjusted,
-            control=(row.blind_auc, row.blind_auc),
-        )
-        for row in rows.itertuples()
-    ]
+    words = verdict_column(rows, claim, control=("blind_auc", "blind_auc"))
     return rows.assign(verdict=words)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
-from contamination.core.verdicts import ALPHA, CLAIMS
+from contamination.core.verdicts import ALPHA, CLAIMS, verdict_column
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
@@ -223,10 +223,7 @@ def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:
     claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
     of_model = success.loc[is_paper].groupby("model")["p_value"]
     success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
-    success["verdict"] = [
-        claim.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=row.p_adjusted) if paper else ""
-        for row, paper in zip(success.itertuples(), is_paper, strict=True)
-    ]
+    success["verdict"] = verdict_column(success, claim, "ci_low_pct", "ci_high_pct", where=is_paper)
     return success
 
 

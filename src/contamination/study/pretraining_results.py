@@ -16,7 +16,7 @@ from scipy import stats
 
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import ALPHA, CLAIMS, Claim
+from contamination.core.verdicts import ALPHA, CLAIMS, Claim, verdict_column
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
@@ -148,13 +148,10 @@ def judged(
     table = table.assign(p_adjusted=holm(table["p_value"]))
     # Holm asks the first test for the level over the number of tests.
     can_reject = [smallest_p(n) * len(table) <= ALPHA for n in table["n_tests"]]
-    ends = zip(
-        table["ci_low"].fillna(table[low]), table["ci_high"].fillna(table[high]), strict=True
+    known = table.assign(
+        ci_low=table["ci_low"].fillna(table[low]), ci_high=table["ci_high"].fillna(table[high])
     )
-    verdicts = [
-        claim.verdict(*end, p_adjusted=row.p_adjusted, n_models=row.n_models, can_reject=can)
-        for end, row, can in zip(ends, table.itertuples(), can_reject, strict=True)
-    ]
+    verdicts = verdict_column(known, claim, n_models="n_models", can_reject=can_reject)
     return table.assign(verdict=verdicts)
 
 
