@@ -257,7 +257,7 @@ CARRIED = {
     "whether such rows are found more often than others is open": lambda: (
         not any(table("dcq_reciprocal")["p_adjusted"] <= 0.05)
     ),
-    "refuted as a rule without exceptions": lambda: (
+    "refuted as a claim without exceptions": lambda: (
         table("dcq_reciprocal")["n_right_any_quiz"].sum()
         < table("dcq_reciprocal")["n_replicas"].sum()
     ),
