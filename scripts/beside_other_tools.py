@@ -33,7 +33,7 @@ from contamination.audit.lab_models import Lab
 from contamination.audit.prepared import prepare
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import SHOWN
+from contamination.core.verdicts import FOUND
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
@@ -78,7 +78,7 @@ def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> 
     found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
     table = auditing.audit_table({target.name: found})
     verdicts = dict(zip(table["method"], table["verdict"], strict=True))
-    outcome = FLAGGED if SHOWN in verdicts.values() else NOT_FLAGGED
+    outcome = FLAGGED if {*FOUND} & {*verdicts.values()} else NOT_FLAGGED
     return REFUSED if audit.refusal else outcome, json.dumps(verdicts)
 
 

@@ -34,7 +34,7 @@ from contamination.audit.arguments import BENCHMARKS, benchmark
 from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Data, Settings, check_name
-from contamination.core import keys, storage
+from contamination.core import keys, storage, verdicts
 from contamination.core.parameters import (
     ParameterError,
     checked_parameters,
@@ -384,6 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
-    # What is shown, but small, is shown.
-    reached = {word.partition(",")[0] for word in reached} | {*reached}
-    return FOUND if reached & {*options.fail_on} else 0
+    named = {*options.fail_on}
+    if verdicts.SHOWN in named:  # what is shown, but small, is shown
+        named |= {*verdicts.FOUND}
+    return FOUND if named & {*reached} else 0

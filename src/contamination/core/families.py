@@ -17,10 +17,9 @@ def withdraw_verdicts(
 ) -> pd.Series:
     """Verdicts without those that the correction of a family does not leave.
 
-    A row whose corrected p is above the level has not been shown to lie above its null, so
-    that it becomes open, whatever its control shows, or stays ruled out where the interval was
-    small. A row without a test stays.
-    ``needing`` names the verdicts that rest on the test.
+    If the corrected p of a row is above the level, its effect is not shown. The verdict is then
+    open, or ruled out where the interval excludes an effect that matters. Rows without a test keep
+    their verdict. ``needing`` names the verdicts that rest on the test.
 
     >>> words = pd.Series(["shown", "shown", "ruled out", "control fails"])
     >>> withdraw_verdicts(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()

@@ -303,7 +303,7 @@ def answer_all(
                         batch.ask()
                 except InUseError as error:
                     raise ChatError(str(error)) from None
-            responses |= batch.responses
+            responses |= {key: (response, False) for key, response in batch.responses.items()}
             if batch.reason:
                 n_kept = sum(key in log for key in bodies)
                 rest = (
@@ -330,8 +330,8 @@ def answer_all(
 class _Batch:
     """Calls (``pending``: key and body) that the log cannot answer, and what became of them.
 
-    ``responses``: key to response and False, since the log did not serve it. ``reason``: why the
-    run stopped, "" while it goes on; ``is_unsupported``: whether the server cannot do it.
+    ``responses``: key to response. ``reason``: why the run stopped, "" while it goes on;
+    ``is_unsupported``: whether the server cannot do what was asked.
     """
 
     endpoint: Endpoint
@@ -344,7 +344,7 @@ class _Batch:
     limits: Limits
     bar: tqdm
     check: Callable[[Mapping[str, Any]], object] | None = None
-    responses: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
+    responses: dict[str, dict[str, Any]] = field(default_factory=dict)
     reason: str = ""
     is_unsupported: bool = False
 
@@ -435,7 +435,7 @@ class _Batch:
                 self._stop(f"{self.endpoint.base_url} {error}", is_unsupported=True)
         seconds = time.monotonic() - started
         self.log.end(number, response, is_replayed=is_replayed, cost=cost, seconds=seconds)
-        self.responses[key] = response, False
+        self.responses[key] = response
         self._count(answer, is_answered)
         return cost
 
@@ -477,7 +477,7 @@ class _Batch:
         if answer.status == ERROR:
             self._n_failed += 1
             self._n_failed_in_a_row += 1
-            # One request that a server cannot answer must not stop the others.
+            # A server that crashes over one request may still answer the other requests.
             enough = FAILURES_IN_A_ROW if is_answered else self._n_calls
             if self._n_failed_in_a_row >= min(FAILURES_IN_A_ROW, enough):
                 self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
@@ -488,7 +488,7 @@ class _Batch:
 
 
 class _TooLargeError(Exception):
-    """An answer of more than ``LARGEST_ANSWER`` bytes, or one whose size cannot be told."""
+    """The server sent more than ``LARGEST_ANSWER`` bytes, or compressed ones of unknown size."""
 
 
 class _Counted(httpx2.AsyncByteStream):

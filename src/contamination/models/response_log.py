@@ -17,7 +17,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ INSERT = (
 )
 
 
-class InUseError(RuntimeError):
+class InUseError(OSError):
     """Another run asks and writes on this log; the message is one line."""
 
 
@@ -135,14 +135,15 @@ class ResponseLog:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Ask and write as the one run on this log; InUseError where another run does."""
-        try:
-            with self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
-                yield
-        except BlockingIOError:
-            raise InUseError(
-                f"{storage.shown(self.path)} is in use by another run: wait until it has ended; "
-                "what it was answered is answered for this run, too"
-            ) from None
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise InUseError(
+                    f"{storage.shown(self.path)} is in use by another run: wait until that run "
+                    "has ended; you will not pay again for the answers that it got"
+                ) from None
+            yield
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:

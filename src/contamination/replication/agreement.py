@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import cohen_kappa, end_p, share_interval, with_p_adjusted
-from contamination.core.verdicts import ALPHA, CLAIMS, FOUND, RULED_OUT
+from contamination.core.verdicts import ALPHA, CLAIMS
 from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated
@@ -107,8 +107,9 @@ def agreement_row(
 
 
 def _holds(low: float, high: float) -> bool | None:
-    word = MOST.verdict(low, high)
-    return word in FOUND if word in (RULED_OUT, *FOUND) else None
+    # A control must not show its effect; agreement must be shown.
+    is_absent = MOST.holds(low, high)
+    return None if is_absent is None else not is_absent
 
 
 def corrected(table: pd.DataFrame) -> pd.DataFrame:
