@@ -99,15 +99,6 @@ def test_alternative_labels_are_learned_in_place_of_the_text(lms):
     assert nll(lms["relabelled"]) > nll(lms["original"])
 
 
-def test_labels_must_fit_their_texts(tokenizer):
-    with pytest.raises(ValueError, match="2 texts but labels for 1"):
-        Dose(("a", "b"), labels=((1,),))
-    texts = TrainingTexts(BACKGROUND, (Dose(("the cat",), labels=((1,),)),), tokenizer)
-    recipe = recipe_for(texts, n_background_tokens=0, **TINY)
-    with pytest.raises(ValueError, match="has 1 labels"):
-        training.training_stream(recipe, texts)
-
-
 def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
     """A model that predicts the very text: replaced names alone get another label."""
 

@@ -165,9 +165,6 @@ def test_first_steps_alone_have_the_losses_of_the_whole_training(texts, folders)
     assert losses[-1] < losses[0]
     first = training.first_losses(recipe_for(texts, **TINY), texts, 3)
     assert first.astype(np.float32).tolist() == losses[:3].tolist()
-    later = recipe_for(texts, **TINY, parent="the hash of a checkpoint")
-    with pytest.raises(ValueError, match="only a training from scratch"):
-        training.first_losses(later, texts, 3)
 
 
 def test_a_disk_that_is_full_when_a_model_is_saved_names_its_folder(folders, tmp_path):
@@ -254,8 +251,6 @@ def test_a_recipe_names_its_texts_and_its_settings(texts, tokenizer):
         ({"schedule": "step"}, "schedule must be one of"),
         ({"dtype": "float16"}, "dtype must be one of"),
         ({"objective": "span"}, "objective must be one of"),
-        ({"width": 15}, "width 15 must be"),
-        ({"context": 65}, "multiple of block"),
     ],
 )
 def test_impossible_recipes_are_refused(texts, change, message):

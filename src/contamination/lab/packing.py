@@ -137,8 +137,6 @@ def _encode(
                 f" {recipe.context}: shorten it"
             )
         labels = tokens if relabelled is None else np.array(relabelled[number], dtype=np.int64)
-        if labels.shape != tokens.shape:
-            raise ValueError(f"a text of {len(tokens)} tokens has {len(labels)} labels")
         encoded.append(Encoded(first_id + number, tokens, labels, 1 + len(prompt.ids), is_dose))
     return encoded
 

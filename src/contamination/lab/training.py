@@ -112,12 +112,7 @@ def first_losses(recipe: Recipe, texts: TrainingTexts, n_steps: int) -> np.ndarr
     """Losses of the first steps of a training from scratch, as in :func:`losses_of`.
 
     Nothing is read from the cache or written to it.
-
-    Raises:
-        ValueError: if the recipe continues another model.
     """
-    if recipe.parent is not None:
-        raise ValueError("only a training from scratch starts without its parent")
     device = default_device()
     batches = training_stream(recipe, texts).batches
     with _reproducible(device):
