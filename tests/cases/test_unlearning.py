@@ -160,18 +160,12 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
 
 def test_the_window_holds_one():
     assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
-    with pytest.raises(ValueError, match="ratio_window must be above 1, got 1"):
-        unlearning_items.ratio_limits(1.0)
 
 
 def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
     assert few[MIN_K_SHARE].tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"must contain 1, got 1\.1 to 1\.2"):
-        unlearning_items.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
-    with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
-        unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
 
 
 def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):

@@ -92,11 +92,8 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
     books; its snippets (from 0) stand one after another.
 
     Raises:
-        ValueError: if n_snippets or n_words is below 1, a book has fewer words than
-            a snippet, or two books of a part have one name.
+        ValueError: if a book has fewer words than a snippet, or two books of a part have one name.
     """
-    if min(n_snippets, n_words) < 1:
-        raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
     rows = []
     for row in books.to_dict("records"):
         words = row.pop("text").split()

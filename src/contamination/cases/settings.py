@@ -5,10 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contamination.audit.settings import KEY, KEY_NAME, Model
 from contamination.core.parameters import OwnSettings, setting
+from contamination.models.chat import Price
+
+
+def price_of(prices: Sequence[float], date: str) -> Price | None:
+    """The price of a served model's tokens on a day; None without one, ValueError if unfit."""
+    if len(prices) not in (0, 2) or bool(prices) != bool(date):
+        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
+    return Price(*prices, date=date) if prices else None
 
 
 @dataclass(frozen=True)
