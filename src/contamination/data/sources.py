@@ -19,7 +19,6 @@ import os
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 
 import pandas as pd
@@ -81,8 +80,7 @@ def _listed() -> dict[str, Source]:
 
 
 def _package_table(name: str) -> pd.DataFrame:
-    with (resources.files("contamination.data") / name).open(encoding="utf-8") as stream:
-        return pd.read_csv(stream, keep_default_na=False)
+    return pd.read_csv(Path(__file__).with_name(name), keep_default_na=False)
 
 
 def cards() -> pd.DataFrame:
