@@ -11,7 +11,7 @@ from notebook_files import ROOT
 from contamination.audit import settings as own
 from contamination.cases import settings as cases
 from contamination.core import run
-from contamination.core.parameters import OwnSettings, ParameterError, declared_in
+from contamination.core.parameters import TYPES, OwnSettings, ParameterError, declared_in
 from contamination.core.ranges import parts_of, violated_rule
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -68,8 +68,9 @@ def test_each_part_of_a_rule(value, rule, is_kept):
 
 def declared_everywhere():
     for path in NOTEBOOKS:
-        for parameter in declared_in(path).values():
-            yield path.stem, parameter.name, parameter.type_name, parameter.comment
+        for name, field in declared_in(path).model_fields.items():
+            (type_name,) = (each for each, kind in TYPES.items() if kind == field.annotation)
+            yield path.stem, name, type_name, field.description
     for kind in CLASSES:
         for field in dataclasses.fields(kind):
             yield kind.__name__, field.name, field.type, field.metadata["comment"]

@@ -325,7 +325,7 @@ def test_command_line_prints_one_line_and_fails(tmp_path, parameter_file, capsys
     assert 'unknown name "m"' in printed
     missing = run.main([str(tmp_path / "no.ipynb"), str(parameter_file), str(tmp_path / "out")])
     assert missing == 1
-    assert "there is no notebook" in capsys.readouterr().err
+    assert "No such file or directory" in capsys.readouterr().err
 
 
 def test_parameters_are_checked_before_anything_is_written(tmp_path, parameter_file):

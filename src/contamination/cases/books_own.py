@@ -23,7 +23,7 @@ def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     books, or two books have the same text; other errors as ``library.read_books``.
     """
     names = "validation_members_folder", "validation_non_members_folder", "test_folder"
-    folders = [*settings.only(*names).values()]
+    folders = [getattr(settings, name) for name in names]
     if not any(folders):
         return None
     if not all(folders):
