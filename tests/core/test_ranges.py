@@ -58,6 +58,9 @@ CLASSES = [
         ("", "a or empty", True),
         ("one-sentence summary", "summary or one-sentence summary", True),
         ([32, 33], "32 or 64", False),
+        ("2024-02-29", "a day YYYY-MM-DD", True),
+        ("2023-02-29", "a day YYYY-MM-DD", False),
+        ("", "a day YYYY-MM-DD", True),
         ("anything", "", True),
     ],
 )
@@ -138,6 +141,7 @@ BAD = [
     ("07", "learning_rate: 10.0", "want above 0 to 1"),
     ("08", "ratio_window: 1.0", "want above 1 to 100"),
     ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
+    ("08", "own_settings: {price_date: '2026-02-30'}", "'2026-02-30', want a day YYYY-MM-DD"),
     ("09", "max_rows: 0", "want 1 to 1000"),
     ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),

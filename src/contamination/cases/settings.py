@@ -105,5 +105,5 @@ class OwnModels(OwnSettings):
     prices: list[float] = setting(
         [], "USD per million tokens of the judge [0 or more, 0 to 6 values]"
     )
-    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
+    price_date: str = setting("", "of the price list [a day YYYY-MM-DD]")
     cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap [0 or more]")

@@ -67,7 +67,7 @@ class Settings(OwnSettings):
     paraphrase_key_variable: str = setting("OPENAI_API_KEY", "[variable]")
     input_price_per_million: float = setting(0.0)
     output_price_per_million: float = setting(0.0)
-    price_date: str = setting("")
+    price_date: str = setting("", "[a day YYYY-MM-DD]")
     cost_cap: float = setting(0.0)
     output_folder: str = setting("outputs/wikimia")
 
