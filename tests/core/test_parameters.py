@@ -28,7 +28,8 @@ rate: float = 1.0e-3  # learning rate
 n: int = 3  # how many
 name: str = "a"  # which one
 flag: bool = False  # whether
-lengths: list[int] = [32, 64]  # passage lengths in words"""
+lengths: list[int] = [32, 64]  # passage lengths in words
+names: list[str] = []  # which ones"""
 
 
 def declared(source=CELL):
@@ -40,7 +41,8 @@ def check(text, source=CELL):
 
 
 def test_defaults_are_overridden_by_the_file():
-    assert check("n: 7") == {"rate": 1e-3, "n": 7, "name": "a", "flag": False, "lengths": [32, 64]}
+    rest = {"rate": 1e-3, "name": "a", "flag": False, "lengths": [32, 64], "names": []}
+    assert check("n: 7") == rest | {"n": 7}
 
 
 def test_a_whole_number_is_a_float_where_one_is_meant():
@@ -53,7 +55,7 @@ def test_a_whole_number_is_a_float_where_one_is_meant():
     ("text", "message"),
     [
         ("nn: 3", 'unknown name "nn" (did you mean "n"?)'),
-        ("seed: 3", 'unknown name "seed" (known: rate, n, name, flag, lengths)'),
+        ("seed: 3", 'unknown name "seed" (known: rate, n, name, flag, lengths, names)'),
         ("rate: 1e-3", "1.0e-3"),
         ("name: on", "quote it"),
         ("name: 2023-01-01", "quote it"),
@@ -63,6 +65,7 @@ def test_a_whole_number_is_a_float_where_one_is_meant():
         ("rate: .nan", "want float"),
         ("lengths: 32", "want list[int]"),
         ("lengths: [32, a]", "want list[int]"),
+        ("names: [on]", "want list[str] (quote it"),
         ("n: null", '"n" is None, want int'),
     ],
 )

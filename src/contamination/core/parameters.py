@@ -37,7 +37,7 @@ TYPES: dict[str, Any] = {
     "list[str]": list[str],
     "dict": dict[str, Any],
 }
-# What YAML makes of values that somebody meant as these types.
+# What YAML makes of values that somebody meant as these types, or as a list of them.
 _CURES = {
     "bool": " (write true or false)",
     "float": " (in YAML write 1.0e-3; 1e-3 is read as text)",
@@ -148,7 +148,7 @@ def checked_parameters(
             raise ParameterError(f'{source}: unknown name "{name}" ({hint})') from None
         kind = next(kind for kind, its in TYPES.items() if its == fields[name].annotation)
         shown = _shown(values.get(name, fields[name].default), fields[name].description)
-        cure = _CURES.get(kind, "")
+        cure = next((cure for of, cure in _CURES.items() if of in kind), "")
         raise ParameterError(f'{source}: "{name}" is {shown}, want {kind}{cure}') from None
     for name, field in fields.items():
         value, rule = checked[name], field.description or ""
