@@ -142,10 +142,10 @@ fuzz: $(VENV)/.installed ## feed damaged input to every parser that reads files 
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
 mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10 to 25 min on one core; MUTANTS=text runs only those whose name or file contains the text)
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
-bench: $(VENV)/.extra ## check the speed of slow functions against a limit measured in the same run
+bench: $(VENV)/.installed ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
-	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
+ledger: $(VENV)/$(if $(ENGINE),.extra,.installed) ## compute the scores of the detector study that are not stored yet (ENGINE=ray: on the cluster of RAY_ADDRESS; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
+	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(JOBS) $(if $(ENGINE),--engine $(ENGINE)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
 reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference (after make reproduce: seconds)

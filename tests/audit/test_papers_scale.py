@@ -387,7 +387,6 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
         ({"replication": {"judge_model": "j"}}, "judge_base_url is empty"),
         ({"replication": {"cut": "half"}}, "want paper or share"),
         ({"min_k": {"k_percent": 0.0}}, "want above 0 to 100"),
-        ({"model": {"engine": "dask"}}, "want local or ray"),
         ({"model": {"dtype": "int8"}}, "want float32 or bfloat16 or float16 or native"),
         ({"data": {"task": "NLI"}}, "NLI needs 2 text_columns"),
     ],

@@ -49,7 +49,6 @@ from contamination.dice.pool import (
     measure_pool,
 )
 from contamination.models import bos
-from contamination.models.engine import sweep
 from contamination.models.source import check_model, load_config
 
 N_QUESTIONS = 4  # of a set, at least
@@ -286,9 +285,7 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTuned
             jobs.append((settings.model.first, mixture.rows(order.seed), order))
             read.append((name, seed, mixture))
     trained: dict[str, dict[int, FineTunedModel]] = {one.name: {} for one in pairs.wanted}
-    folders = sweep(
-        fine_tune, jobs, engine=settings.model.engine, ray_address=settings.model.ray_address
-    )
+    folders = [fine_tune(*job) for job in jobs]
     for (name, seed, mixture), folder in zip(read, folders, strict=True):
         n_steps = math.ceil(mixture.n_rows / settings.own_batch_size)
         trained[name][seed] = FineTunedModel(Path(folder), mixture, n_steps)

@@ -144,8 +144,8 @@ def own_study(settings: OwnStudy) -> Study | None:
 def _check(settings: OwnStudy) -> None:
     if settings.datasets:
         raise ValueError("set datasets to test a model or corpus to train one, not both")
-    if settings.model.device_map or settings.model.engine != "local":
-        raise ValueError("training runs on one device: leave device_map and engine as they are")
+    if settings.model.device_map:
+        raise ValueError("training runs on one device: leave device_map empty")
     if settings.model.dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)} to train")
     check_models([settings.model.first], settings.model.revision)

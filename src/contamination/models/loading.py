@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,8 +90,6 @@ class LanguageModel:
 
 class CausalLM(LanguageModel):
     """A model that predicts each token from those before it."""
-
-    is_elsewhere: ClassVar[bool] = False  # whether another process holds the weights
 
     def compute(
         self, work: Callable[..., Arrays], jobs: Mapping[int, tuple]
