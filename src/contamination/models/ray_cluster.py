@@ -37,7 +37,7 @@ def sweep(function: Callable[..., Any], jobs: Sequence[tuple]) -> None:
         ) from error
     if not ray.is_initialized():
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     slot = {"num_cpus": 1, "num_gpus": int("GPU" in ray.cluster_resources())}
     # A node that dies takes no task with it; what a job raises is raised at once.
     task = ray.remote(_on_node).options(max_retries=-1, **slot)
