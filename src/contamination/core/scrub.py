@@ -79,4 +79,4 @@ class ScrubbedFile:
         """Write a notebook, given as JSON, without keys; ValueError for a text that is no JSON."""
         notebook = self._scrub(json.loads(text))
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        storage.write_bytes(Path(path), text.encode(), durable=False)
+        storage.write_bytes(Path(path), text.encode())

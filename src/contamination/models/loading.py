@@ -26,7 +26,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from contamination.core import caches, storage
+from contamination.core import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
     check_parts,
@@ -297,18 +297,8 @@ def load_pretrained(
     return model, tokenizer, identity
 
 
-def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> Path:
-    """Write a model (or another one with its tokenizer) as a folder that ``load_causal_lm`` reads.
-
-    The folder appears whole or not at all.
-    """
-    with caches.atomic_folder(folder) as staged:
-        write_causal_lm(lm, staged, model)
-    return folder
-
-
 def write_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> None:
-    """The files of ``save_causal_lm``, into a folder that is there."""
+    """Write a model (or another one with its tokenizer) into a folder, for ``load_causal_lm``."""
     (model or lm.model).save_pretrained(folder, safe_serialization=True)
     lm.tokenizer.save_pretrained(folder)
     # What texts of this model begin with, whatever the library has written.
