@@ -16,7 +16,7 @@ from contamination.core import keys, storage
 
 # What stands before a folder and after it, so that /tmp is found neither in /a/tmp nor in /tmpfoo:
 # a letter before it belongs to the mark of a colour or to an escape, or the path is another one.
-_BEFORE = re.compile(r"(?:^|[^\w.~<})\]*$/-]|\\[nrt]|//|\x1b\[[0-9;]*m)$")
+_BEFORE = r"(?:(?<![\w.~<})\]*$/-])|(?<=\\[nrt])|(?<=//)|(?<=[0-9\[]m))"
 _AFTER = r"(?![\w~+-]|\.\w)"
 _FORMS = (os.path.abspath, os.path.realpath)
 
@@ -41,22 +41,17 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
     # A link's target too: a kernel may know its folder by that name.
     names = {form(path): name for path, name in named.items() if path for form in _FORMS}
     folders = sorted(filter(lambda path: len(path) > 1, names), key=len, reverse=True)
-    place = re.compile(f"(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
-
-    def named_as(found: re.Match[str]) -> str:
-        before = found.string[max(0, found.start() - 20) : found.start()]
-        return names[found[0]] if _BEFORE.search(before) else found[0]
+    place = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
 
     @functools.cache  # a notebook is saved again and again, and most of it is as before
     def clean_text(text: str) -> str:
-        return place.sub(named_as, keys.remove_keys(text, secrets))
+        return place.sub(lambda found: names[found[0]], keys.remove_keys(text, secrets))
 
     def clean(value: Any) -> Any:
         if isinstance(value, str):
             return clean_text(value)
         if isinstance(value, Mapping):
-            shown = ((name, keys.shown_under(name, each)) for name, each in value.items())
-            return {clean(name): clean(each) for name, each in shown}
+            return {clean(name): clean(each) for name, each in value.items()}
         return [clean(each) for each in value] if isinstance(value, list) else value
 
     return clean
