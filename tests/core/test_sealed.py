@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 import pandas as pd
@@ -136,6 +137,7 @@ def make():
     with caches.atomic_folder(entry) as staged:
         print("making", flush=True)
         (staged / "a.txt").write_text(sys.stdin.readline())
+print("wants", flush=True)
 caches.cached("models", entry, make)
 print("done", flush=True)
 """
@@ -143,22 +145,24 @@ print("done", flush=True)
 
 def maker(entry):
     """A process that wants an entry; while it makes it, it waits for a line."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", MAKER, entry],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert process.stdout.readline() == "wants\n"
+    return process
 
 
 def test_of_two_processes_one_makes_an_entry_and_the_other_waits(tmp_path):
     with maker(tmp_path / "a") as first:
         assert first.stdout.readline() == "making\n"
         with maker(tmp_path / "a") as second:
-            first.stdin.write("by the first\n")
-            first.stdin.close()
-            assert second.stdout.read() == first.stdout.read() == "done\n"
+            time.sleep(1)  # enough to begin, were it not for the lock
+            assert first.communicate("by the first\n")[0] == "done\n"
+            assert second.communicate()[0] == "done\n"
     assert (tmp_path / "a/a.txt").read_text() == "by the first\n"
 
 
