@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 import re
 import sys
@@ -43,7 +41,6 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
     folders = sorted(filter(lambda path: len(path) > 1, names), key=len, reverse=True)
     place = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
 
-    @functools.cache  # a notebook is saved again and again, and most of it is as before
     def clean_text(text: str) -> str:
         return place.sub(lambda found: names[found[0]], keys.remove_keys(text, secrets))
 
@@ -55,23 +52,3 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
         return [clean(each) for each in value] if isinstance(value, list) else value
 
     return clean
-
-
-class ScrubbedFile:
-    """Where papermill saves a running notebook: no key reaches the disk, even for a while.
-
-    A run that is killed leaves what it saved last.
-    """
-
-    def __init__(self, scrub: Callable[[Any], Any]) -> None:
-        self._scrub = scrub
-
-    def pretty_path(self, path: str) -> str:
-        """The path as it is; papermill asks for it."""
-        return path
-
-    def write(self, text: str, path: str) -> None:
-        """Write a notebook, given as JSON, without keys; ValueError for a text that is no JSON."""
-        notebook = self._scrub(json.loads(text))
-        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        storage.write_bytes(Path(path), text.encode())
