@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination.lab.passages import first_words
+from contamination.core.words import first_words, units
 
 VALIDATION, TEST = "validation", "test"
 PAGE_WORDS = 200  # a page of the lab fits into its context
@@ -53,8 +53,9 @@ def documentation_books(
 
 def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
     """A book cut into pages, each of which fits into a training block; the last may be shorter."""
-    words = text.split()
-    return [" ".join(words[start : start + n_words]) for start in range(0, len(words), n_words)]
+    words = units(text)
+    starts = range(0, len(words), n_words)
+    return ["".join(words[start : start + n_words]).rstrip() for start in starts]
 
 
 def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
@@ -95,7 +96,7 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
     """
     rows = []
     for row in books.to_dict("records"):
-        words = row.pop("text").split()
+        words = units(row.pop("text"))
         if len(words) < n_words:
             raise ValueError(
                 f'book "{row["book"]}" has {len(words)} words, a snippet {n_words}: leave it out '
@@ -104,7 +105,7 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
         name = [seed, 7, *row["book"].encode()]
         starts = np.random.default_rng(name).integers(len(words) - n_words + 1, size=n_snippets)
         rows += [
-            row | {"snippet": number, "text": " ".join(words[start : start + n_words])}
+            row | {"snippet": number, "text": "".join(words[start : start + n_words]).rstrip()}
             for number, start in enumerate(starts)
         ]
     table = pd.DataFrame(rows)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import overlap, scores
+from contamination.core.words import units
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.min_k.detect import ppl_and_min_k
 from contamination.models.causal import CausalLM, complete
@@ -46,13 +47,14 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
     """
     if not 0 < n_prompt_words < n_words:
         raise ValueError(f"a prompt needs 1 to {n_words - 1} words of a chunk of {n_words}")
-    words = text.split()
+    words = units(text)
     if len(words) < n_words:
         raise ValueError(f"the text has {len(words)} words: ask for chunks of fewer than {n_words}")
     starts = range(0, len(words) - n_words + 1, n_words)
     chunks = [words[start : start + n_words] for start in starts]
     pieces = [(chunk, chunk[:n_prompt_words], chunk[n_prompt_words:]) for chunk in chunks]
-    return pd.DataFrame([map(" ".join, each) for each in pieces], columns=ITEM_COLUMNS)
+    rows = [["".join(part).rstrip() for part in each] for each in pieces]
+    return pd.DataFrame(rows, columns=ITEM_COLUMNS)
 
 
 def question_items(

@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 from contamination.core.overlap import normalised
 from contamination.core.parameters import OwnSettings, ParameterError, setting
+from contamination.core.words import units
 from contamination.wikimia import wikitext
 from contamination.wikimia.wiki import Wiki
 
@@ -193,8 +194,8 @@ def _look_at(
     text = _text_of(wiki, revision.revision_id)
     if text is None:
         return fate | {"outcome": HIDDEN}
-    words = text.split()
-    opening = normalised(" ".join(words[: min(settings.lengths)]))
+    words = units(text)
+    opening = normalised("".join(words[: min(settings.lengths)]))
     if len(words) < min(settings.lengths):
         return fate | {"outcome": SHORT}
     if opening in openings:
