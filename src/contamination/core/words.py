@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import regex
 
@@ -26,7 +27,7 @@ _RUN = rf"{_FIRST}{_NEXT}*"
 _CLOSING = r"[\p{Po}\p{Pe}\p{Pf}]"
 
 
-def _compiled(pattern: str) -> regex.Pattern[str]:
+def _compiled(pattern: str) -> Any:
     return regex.compile(pattern, regex.VERSION1)  # version 1 has differences of classes
 
 
@@ -107,7 +108,7 @@ def unit_ends(text: str) -> list[int]:
     return [match.end(1) for match in _units_in(text)]
 
 
-def _units_in(text: str) -> Iterator[regex.Match[str]]:
+def _units_in(text: str) -> Iterator[Any]:
     return (_LATIN_UNIT if is_latin(text) else _UNIT).finditer(text)
 
 
