@@ -271,7 +271,10 @@ def test_labels_that_do_not_fit_are_refused_before_anything_is_asked(parks, tmp_
 
 
 def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
-    rows = [{"a": f"A harbour town {n}.", "b": "By the sea.", "label": 0} for n in range(6)]
+    rows = [
+        {"a": f"A large town {n}.", "b": "The children buy a small car.", "label": 0}
+        for n in range(6)
+    ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     audit = prepared(str(tmp_path / "own.jsonl"), "", text_columns=["a", "b"])
     why = plan.skip_reasons(audit)

@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Pairs as Told
+from contamination.core.words import units
 from contamination.data import partitions, sources
 from contamination.dice.answers import final_answer, is_plain_number
 from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
@@ -212,7 +213,7 @@ def _in_form(answer: str) -> str | None:
     """
     if "####" in answer:
         return answer if final_answer(answer) else None
-    is_short = 0 < len(answer.split()) <= LONGEST_ANSWER and "\n" not in answer.strip()
+    is_short = 0 < len(units(answer)) <= LONGEST_ANSWER and "\n" not in answer.strip()
     return f"#### {answer}" if is_short else None
 
 
