@@ -1,7 +1,6 @@
 """Whatever comes in, a parser gives a value or one line, never a traceback.
 
-``pytest tests/core/test_untrusted.py --hypothesis-profile=long`` looks further; ``make fuzz`` goes
-by coverage.
+``pytest tests/core/test_untrusted.py --hypothesis-profile=long`` looks further.
 """
 
 from __future__ import annotations
