@@ -43,19 +43,18 @@ endif
 # Notebooks at a time (3 GB each), and models that each of them trains at a time (1 GB each). Threads
 # that wait must soon sleep: spinning for long, as is the default, starves the other notebooks.
 export GOMP_SPINCOUNT ?= 300
-ifneq ($(filter reproduce ledger,$(MAKECMDGOALS)),)
-MACHINE := $(shell $(or $(wildcard $(RUN)),$(PYTHON)) -c 'import os; \
+MACHINE = $(shell $(or $(wildcard $(RUN)),$(PYTHON)) -c 'import os; \
 	n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(); \
 	gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30; jobs = max(2, min(n // 2 + 1, gb // 3)); \
 	print(jobs, max(1, min(n // 2, gb // jobs - 3)) if n > 3 else 1)')
 JOBS ?= $(or $(word 1,$(MACHINE)),2)
-endif
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
 export CONTAMINATION_PROCESSES ?= $(or $(word 2,$(MACHINE)),1)
-# What make would run, asked once before it starts.
+# What is out of date, asked of make itself once before it starts.
 ifndef ASKED
-TO_RUN := $(shell MAKEFLAGS= $(MAKE) -n reproduce ASKED=yes $(MAKEOVERRIDES) 2> /dev/null | sed -n 's/.*core\.run notebooks\/\([^ ]*\)\.ipynb .*/\1/p')
+TO_RUN := $(shell MAKEFLAGS= $(MAKE) -n reproduce ASKED=yes $(MAKEOVERRIDES) 2> /dev/null | \
+	sed -n 's/.*core\.run notebooks\/\([^ ]*\)\.ipynb .*/\1/p')
 endif
 endif
 
@@ -114,20 +113,23 @@ newest: ## run all tests on the newest versions that pyproject.toml allows, in .
 	.venv-newest/bin/python -m pip install --quiet $(PIP_FLAGS) --editable '.[dev]'
 	.venv-newest/bin/python -m pip list && touch .venv-newest/.installed
 	$(MAKE) VENV=.venv-newest test
-# requirements-torch-cpu.txt stays: its head says how it is made.
-COMPILE = $(or $(UV),uv) pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate --custom-compile-command 'make lock' $(LOCK_FLAGS)
-without = $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' $1) $(patsubst %,--constraint %,$1)
+# Of torch without CUDA: the head of requirements-torch-cpu.txt.
+COMPILE = $(or $(UV),uv) pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+	--custom-compile-command 'make lock' $(LOCK_FLAGS) --output-file
+CUDA := requirements-torch-cuda.txt
+without = $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' $1)
 lock: ## rewrite requirements*.txt from pyproject.toml with uv, keeping versions that still fit (network; LOCK_FLAGS=--upgrade)
-	$(COMPILE) --group torch $(call without,requirements.txt) --output-file requirements-torch-cuda.txt > /dev/null
-	$(COMPILE) pyproject.toml --extra dev $(call without,requirements-torch-cuda.txt) --output-file requirements.txt > /dev/null
-	$(COMPILE) pyproject.toml --extra site --extra cluster --extra browser $(call without,requirements-torch-cuda.txt requirements.txt) --output-file requirements-extra.txt > /dev/null
-	$(COMPILE) --group servers $(call without,requirements-torch-cuda.txt) --output-file requirements-servers.txt > /dev/null
-	$(COMPILE) --group evaluations $(call without,requirements-torch-cuda.txt) --output-file requirements-evaluations.txt > /dev/null
+	@$(COMPILE) $(CUDA) --group torch $(call without,requirements.txt) > /dev/null
+	@$(COMPILE) requirements.txt pyproject.toml --extra dev -c $(CUDA) $(call without,$(CUDA)) > /dev/null
+	@$(COMPILE) requirements-extra.txt pyproject.toml --extra site --extra cluster --extra browser \
+		-c $(CUDA) -c requirements.txt $(call without,$(CUDA) requirements.txt) > /dev/null
+	@for group in servers evaluations; do \
+		$(COMPILE) requirements-$$group.txt --group $$group -c $(CUDA) $(call without,$(CUDA)) > /dev/null || exit; done
 clean: ## delete the results in outputs/; trained models, paid-for answers and outputs/reference are kept
 	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
 # An environment that satisfies the lock serves as it is: VENV names it.
-INSTALL = @PYTHON="$(PYTHON)" TORCH="$(TORCH)" bash scripts/install.sh
+INSTALL = @PYTHON="$(PYTHON)" bash scripts/install.sh
 $(VENV)/.installed: $(LOCKS) pyproject.toml
 	$(INSTALL) $(VENV) requirements.txt $(PIP_FLAGS)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -140,11 +142,12 @@ $(APART): .venv-%/.installed: requirements-%.txt $(LOCKS)
 	$(INSTALL) .venv-$* $< $(PIP_FLAGS)
 	@touch $@
 server-packages:
-	@missing=$$(for package in $(SERVER_PACKAGES); do dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
+	@missing=$$(for package in $(SERVER_PACKAGES); do \
+		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
-$(OUTPUTS)/site/index.html: $(IN_PROFILE) $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb src/contamination/teaching/exercises.*) CITATION.cff LICENSE pyproject.toml \
-		scripts/build_site.py requirements-extra.txt | $(VENV)/.extra
+PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb src/contamination/teaching/exercises.*) CITATION.cff LICENSE pyproject.toml
+$(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) scripts/build_site.py requirements-extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
 # Without npm or a network it is not made, one line says so, and the site is whole without it.
 $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm: $(OUTPUTS)/site/index.html scripts/pyodide.py
@@ -162,5 +165,5 @@ $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 $(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LOCKS) $(CODE) \
 		$$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(call after,$$*))) | $(VENV)/.installed $(if $(TO_RUN),start)
 	@$(RUN) -m contamination.core.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
-	$(if $(TO_RUN),@cd $(OUTPUTS) && left=$$(for name in $$(cat .to_run); do test notebooks/$$name.ipynb -nt .to_run || echo $$name; done) && \
-		echo "still to do:" $${left:-nothing})
+	$(if $(TO_RUN),@cd $(OUTPUTS) && left=$$(for name in $$(cat .to_run); do \
+		test notebooks/$$name.ipynb -nt .to_run || echo $$name; done) && echo "still to do:" $${left:-nothing})
