@@ -29,7 +29,7 @@ install -r "$folder/setuptools.txt"
 version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements-torch-cuda.txt)
 if [ "$torch" = cuda ]; then
   install -r requirements-torch-cuda.txt
-elif [ "$torch" = cpu ] || ! "$python" -m pip show torch 2> /dev/null | grep -q "^Version: $version"; then
+elif [ "$torch" = cpu ] || ! "$python" -m pip show torch 2> /dev/null | grep "^Version: $version" > /dev/null; then
   if ! install -r requirements-torch-cpu.txt; then
     [ -z "$torch" ] || exit 1
     echo 'taking torch with CUDA instead, several GB (docs/install.md says how to do without)'

@@ -5,6 +5,7 @@ notes that it ran.
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -176,8 +177,8 @@ def test_a_failed_notebook_is_run_again(tree):
 def test_help_lists_targets_with_needs(tree):
     code, printed, _ = make(tree)
     assert code == 0
-    for target in ("reproduce", "test", "data", "02_dcq"):
-        assert f"\n  {target} " in printed
+    for target in ("reproduce", "test", "data", *(path.stem for path in NOTEBOOKS)):
+        assert re.search(rf"^  {target} +\S", printed, re.M)
 
 
 @pytest.mark.parametrize(
