@@ -328,7 +328,7 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
         own_examples(str(folder), first, same)
     with pytest.raises(ValueError, match="name a model and datasets"):
         own_examples("", first)
-    with pytest.raises(FileNotFoundError, match="neither a folder"):
+    with pytest.raises(FileNotFoundError, match="no folder or file"):
         own_examples(str(tmp_path / "no model"), first)
 
 

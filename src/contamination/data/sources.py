@@ -182,10 +182,10 @@ def _mirrored(source: Source, mirror: Path) -> Path:
 
 
 def _fetched(source: Source) -> Path:
-    registry = {source.location: source.sha256}
-    cache = pooch.Pooch(
-        storage.cache_folder("sources"), f"{BASE_URL}/", registry, retry_if_failed=N_RETRIES
-    )
+    registry, folder = {source.location: source.sha256}, storage.cache_folder("sources")
+    cache = pooch.Pooch(folder, f"{BASE_URL}/", registry, retry_if_failed=N_RETRIES)
+    # pooch makes the folder too, and fails where another thread makes it first.
+    (folder / source.location).parent.mkdir(parents=True, exist_ok=True)
     try:
         local = Path(cache.fetch(source.location))
     except ValueError as error:  # names what was expected and what was found
