@@ -312,9 +312,9 @@ def test_books_need_one_scorer_and_a_scorer_books():
         scorer(shelf())
     with pytest.raises(ValueError, match="are scored by one model"):
         scorer(shelf(), base_url="http://127.0.0.1/v1", names=["m", "n"])
-    with pytest.raises(FileNotFoundError, match="no folder or file"):
+    with pytest.raises(FileNotFoundError, match='no such folder"'):
         scorer(shelf(), names=["./no such folder"])
-    with pytest.raises(FileNotFoundError, match='no such masked model" is neither'):
+    with pytest.raises(FileNotFoundError, match='no such masked model"'):
         scorer(
             shelf(),
             base_url="http://127.0.0.1/v1",
