@@ -15,7 +15,7 @@ import pandas as pd
 from contamination.audit import detected_copies
 from contamination.core import storage
 from contamination.study import pretraining, row_pools
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study.scores import arrange_scores
 
 
 def made() -> pd.DataFrame:

@@ -18,7 +18,7 @@ from scipy import stats
 
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k.wikimia_tables import printed_average, wikimia_blind_table
-from contamination.study.pretraining_scores import display_name
+from contamination.study.scores import display_name
 from contamination.study.shift import CONTROLS
 
 TABLES = ROOT / "outputs/reference/demo/tables"

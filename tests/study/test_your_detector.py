@@ -20,7 +20,7 @@ from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
 from contamination.study import arms, pretraining, row_pools, yours
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study.scores import arrange_scores
 
 TEMPLATE = ROOT / "docs/detector_template.py"
 SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)

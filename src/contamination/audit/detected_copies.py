@@ -18,8 +18,8 @@ from contamination.core.tables import copies_text, percent
 from contamination.core.verdicts import OPEN, RULED_OUT
 from contamination.study import baselines, four_methods
 from contamination.study.conditions import VERBATIM
-from contamination.study.pretraining_results import by_benchmark, share_pct
-from contamination.study.pretraining_scores import StudyScores, display_name
+from contamination.study.detection import by_benchmark, share_pct
+from contamination.study.scores import StudyScores, display_name
 from contamination.study.row_pools import ROWS
 
 PATH = Path(__file__).with_suffix(".csv")
@@ -43,7 +43,7 @@ def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
     """How many single tests of the pretraining study find rows that were seen so many times.
 
     Args:
-        study, shares: as for ``pretraining_results.detection``.
+        study, shares: as for ``detection.detection``.
 
     Returns:
         A row for each method of an audit that the study has and each number of copies: method,

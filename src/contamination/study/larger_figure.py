@@ -21,7 +21,7 @@ LIMITS = (0.45, 1.02)
 def larger_figure(table: pd.DataFrame, title: str) -> Figure:
     """AUC under small and under larger models for every detector, a panel for each dose.
 
-    ``table`` is that of ``pretraining_changes.larger``. A dot is filled where its claim, that the
+    ``table`` is that of ``changes.larger``. A dot is filled where its claim, that the
     AUC is higher in the larger models, is shown.
     """
     doses = sorted(table["copies"].unique())

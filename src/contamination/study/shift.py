@@ -44,7 +44,7 @@ from contamination.study import (
 from contamination.study.arms import N_CONTEXT, rows_of, title
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
-from contamination.study.pretraining_scores import EXPLORATORY, display_name
+from contamination.study.scores import EXPLORATORY, display_name
 from contamination.study.protocol import (
     binomial_p,
     effective_number,

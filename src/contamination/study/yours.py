@@ -22,7 +22,7 @@ from contamination.models.loading import CausalLM
 from contamination.study import pretraining, row_pools, scoring, spot_check, store
 from contamination.study.crossed import auc_left_out, interval_left_out, mean_left_out
 from contamination.study.interface import ACCESSES, Detector, Rows
-from contamination.study.pretraining_scores import EVERY, StudyScores, display_name
+from contamination.study.scores import EVERY, StudyScores, display_name
 
 NAME = "added"  # of the parts of the ledger
 MAX_SECONDS = 10  # for each hundred rows begun; the study has 36,000 rows to score

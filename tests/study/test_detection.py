@@ -16,13 +16,13 @@ from contamination.core.verdicts import (
 )
 from contamination.study import (
     crossed,
-    pretraining_scores,
+    scores,
     reference_attack,
     row_pools,
 )
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_results as results
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study import detection as results
+from contamination.study.scores import arrange_scores
 
 PAGE = (ROOT / "docs/protocol_2.md").read_text()
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
@@ -54,24 +54,24 @@ def verdicts(table, detector, *keys):
 
 def test_detectors_are_those_of_the_protocol():
     for name in ("DC-PDD", "CoDeC", "ReCaLL", "CDD", "n-gram coverage", "Min-K%++"):
-        assert name in pretraining_scores.DETECTORS and name in PAGE
-    assert len(pretraining_scores.DETECTORS) == 15  # number twins have two forms
-    assert not {*pretraining_scores.DETECTORS} & {*pretraining_scores.CONTROLS}
+        assert name in scores.DETECTORS and name in PAGE
+    assert len(scores.DETECTORS) == 15  # number twins have two forms
+    assert not {*scores.DETECTORS} & {*scores.CONTROLS}
     assert "F3 | PPL, Zlib, Lowercase, Min-k% Prob, Min-K%++, DC-PDD × 3 doses" in PAGE
-    assert pretraining_scores.OF_LATER == (
+    assert scores.OF_LATER == (
         "PPL", "Zlib", "Lowercase", "Min-k% Prob", "Min-K%++", "DC-PDD",
     )  # fmt: skip
 
 
 def test_forms_that_are_seen_in_as_many_copies_are_told_apart():
-    groups = pretraining_scores.exposures(row_pools.INDIRECT)
-    numbers = pretraining_scores.exposure_numbers("topics", row_pools.INDIRECT, SEEDS)
+    groups = scores.exposures(row_pools.INDIRECT)
+    numbers = scores.exposure_numbers("topics", row_pools.INDIRECT, SEEDS)
     assert [group.copies for group in groups.values()] == [4, 16, 4, 4]
     for of_model in numbers:
         assert np.bincount(of_model).tolist() == [120, 60, 60, 60, 60]
     pool = next(pool for pool in row_pools.pools() if pool.kind == row_pools.INDIRECT)
     assert (pool.copies(300) == 16).tolist() == (numbers[0] == 2).tolist()
-    rows = pretraining_scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
+    rows = scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
     assert rows[3].tolist() == row_pools.pools()[0].copies(SEEDS[3]).tolist()
 
 

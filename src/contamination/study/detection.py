@@ -1,6 +1,6 @@
 """Families F1, F2 and F3 of ``docs/protocol_2.md``, and the reference attack, as tables.
 
-Each function takes the scores as ``pretraining_scores.arrange_scores`` gives them. ``shares`` are
+Each function takes the scores as ``scores.arrange_scores`` gives them. ``shares`` are
 the rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
 """
 
@@ -33,7 +33,7 @@ from contamination.study.crossed import (
     stouffer,
 )
 from contamination.study.pretraining import later_name
-from contamination.study.pretraining_scores import (
+from contamination.study.scores import (
     ACCESS,
     CONTROLS,
     OF_LATER,

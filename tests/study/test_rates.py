@@ -7,8 +7,8 @@ import pytest
 from made_pretraining import made_scores
 
 from contamination.core.statistics import tpr_at_fpr
-from contamination.study import pretraining_rates as rates
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study import rates
+from contamination.study.scores import arrange_scores
 
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
 

@@ -46,8 +46,8 @@ def detection_figure(
     """AUC of each detector at each number of copies, the reference attack below all.
 
     Args:
-        detection: of ``pretraining_results.detection``.
-        reference: of ``pretraining_results.reference``; its exploratory form is not drawn.
+        detection: of ``detection.detection``.
+        reference: of ``detection.reference``; its exploratory form is not drawn.
         shift: of ``shift.false_verdicts``: how often a detector calls one of two sets that no
             model saw seen, as a share. Drawn apart, in orange, for the detectors of
             ``detection``, with a column for each difference and benchmark.

@@ -17,7 +17,7 @@ from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
     CrossedScores,
 )
-from contamination.study.pretraining_scores import (
+from contamination.study.scores import (
     CONTROLS,
     StudyScores,
     display_name,

@@ -14,12 +14,12 @@ from contamination.core.verdicts import (
     SHOWN,
 )
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_changes as changes
+from contamination.study import changes
 from contamination.study import row_pools
 from contamination.study.context import CODEC, RECALL
 from contamination.study.interface import WORD_PROBLEMS
-from contamination.study.pretraining_rates import true_positive_rates
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study.rates import true_positive_rates
+from contamination.study.scores import arrange_scores
 
 DETECTORS = ("PPL", "DC-PDD", "noise")
 WEAKER = {1: 0.0, 4: 0.3, 16: 1.0}

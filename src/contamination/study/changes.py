@@ -1,6 +1,6 @@
 """How AUCs change in larger models that saw the same rows (``docs/protocol_larger.md``), as tables.
 
-Scores are as ``pretraining_scores.arrange_scores`` gives them.
+Scores are as ``scores.arrange_scores`` gives them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from contamination.study.crossed import (
     interval_left_out,
     mean_left_out,
 )
-from contamination.study.pretraining_rates import true_positive_rates
-from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
-from contamination.study.pretraining_scores import (
+from contamination.study.rates import true_positive_rates
+from contamination.study.detection import DIFFERENCES, judged, t_test_p
+from contamination.study.scores import (
     StudyScores,
     display_name,
     exposures,
@@ -148,7 +148,7 @@ def larger_rates(rates: pd.DataFrame, of_larger: StudyScores) -> pd.DataFrame:
     The protocol of the larger models does not ask for them, so they are exploratory.
 
     Args:
-        rates: those of the small models, from ``pretraining_rates.true_positive_rates``.
+        rates: those of the small models, from ``rates.true_positive_rates``.
 
     Returns:
         a row for each detector that both have, number of copies and false-positive rate, the
