@@ -1,107 +1,169 @@
-"""How AUCs change in larger models that saw the same rows (``docs/protocol_larger.md``), as tables.
+"""What changes a detection: another form, later training, a larger model (F2, F3 and F5).
 
-Scores are as ``scores.arrange_scores`` gives them.
+F2 and F3 are families of ``docs/protocol_2.md``, F5 is that of ``docs/protocol_larger.md``. Each
+function takes frames of ``scores.arrange_scores``; verdicts follow the rule that was registered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.study.assignment import HELD_OUT
+from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
+    CrossedScores,
     Estimate,
+    LeftOut,
     auc_left_out,
     interval_left_out,
     mean_left_out,
 )
-from contamination.study.rates import true_positive_rates
-from contamination.study.detection import DIFFERENCES, judged, t_test_p
+from contamination.study.detection import auc_rows, judged, of_auc, share_pct
+from contamination.study.pretraining import later_name
+from contamination.study.row_pools import DOSES, INDIRECT, LATER_TOKENS, ROWS
 from contamination.study.scores import (
-    StudyScores,
+    OF_LATER,
+    crossed_scores,
+    detectors_of,
     display_name,
-    exposures,
+    log_probabilities,
+    seeds_of,
 )
-from contamination.study.row_pools import ROWS
 
-LARGER = "pretraining_larger"
+INDIRECTLY, LATER, LARGER = "pretraining_indirect", "pretraining_later", "pretraining_larger"
+DIFFERENCES = (-1.0, 1.0)  # bounds of a difference of two AUCs
 LAST_SHARE = 0.1  # of the steps of a training, over which its loss is compared
 
 
-class Change(NamedTuple):
-    """AUCs of one detector at one dose under some base models and under others like them."""
+def indirect(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """F2: which detectors find rows of which the model saw another form; one benchmark.
 
-    detector: str
-    copies: int
-    auc: float
-    other: Estimate  # AUC under the other models
-    by_model: np.ndarray  # differences, other minus first, shape (n_models,)
-    estimate: Estimate  # of their mean
-
-    def columns(self) -> dict[str, float]:
-        """The mean difference with its interval and standard errors, as columns of a table."""
-        names = ("difference", "ci_low", "ci_high", "se_models", "se_rows")
-        return dict(zip(names, self.estimate, strict=True))
-
-
-def _changes(study: StudyScores, other: StudyScores, detectors: Sequence[str]) -> Iterator[Change]:
-    """Paired changes for every detector that both have, at every dose of verbatim rows."""
-    same = study.of_models(other.base_seeds)
-    for detector in (name for name in detectors if name in study.detectors):
-        for copies in exposures(ROWS):
-            before, after = (
-                mean_left_out([auc_left_out(pool, copies) for pool in of.pools_of(detector)])
-                for of in (same, other)
-            )
-            change = after.minus(before)
-            estimate = interval_left_out(change, DIFFERENCES)
-            aucs = before.by_model.mean(), interval_left_out(after)
-            yield Change(detector, copies, *aucs, change.by_model, estimate)
+    Returns:
+        a row for each detector and form: detector to p_value as in ``detection.detection``,
+        p_adjusted (Holm over the table), verdict, and verbatim_auc of the same benchmark's rows
+        that were seen verbatim as often.
+    """
+    rows = [*auc_rows(frame, shares, detectors_of(frame), INDIRECT)]
+    table = of_auc(rows, CLAIMS[INDIRECTLY])
+    names = {display_name(name): name for name in detectors_of(frame)}
+    verbatim = [
+        auc_left_out(crossed_scores(frame, names[row.detector])[row.benchmarks], row.copies)
+        for row in table.itertuples()
+    ]
+    return table.assign(verbatim_auc=[found.by_model.mean() for found in verbatim])
 
 
-def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> pd.DataFrame:
-    """F5 of ``docs/protocol_larger.md``: how the AUC changes under larger models, same exposure.
+def _aucs(pools: Mapping[str, CrossedScores], copies: int) -> LeftOut:
+    return mean_left_out([auc_left_out(pool, copies) for pool in pools.values()])
 
-    p is of a two-sided t test with the larger of the two standard errors. The verdict is *control
-    fails* where a larger model has not learned more from its texts.
+
+def _difference_columns(name: str, difference: LeftOut) -> dict[str, float]:
+    """A paired difference with its interval, range over models and t test."""
+    estimate = interval_left_out(difference, DIFFERENCES)
+    return {
+        name: estimate.value,
+        "ci_low": estimate.low,
+        "ci_high": estimate.high,
+        f"{name}_min": difference.by_model.min(),
+        f"{name}_max": difference.by_model.max(),
+        "se_models": estimate.se_models,
+        "se_rows": estimate.se_rows,
+        "n_tests": 1,
+        "p_value": t_test_p(estimate, len(difference.by_model)),
+    }
+
+
+def t_test_p(estimate: Estimate, n_models: int) -> float:
+    """Two-sided p of a mean over models, by the larger of its two standard errors."""
+    error = max(estimate.se_models, estimate.se_rows)
+    if n_models < 2:
+        return 1.0
+    if np.isnan(estimate.low):  # no spread at all
+        return 1.0 if estimate.value == 0 else 0.0
+    return float(2 * stats.t.sf(abs(estimate.value) / error, n_models - 1))
+
+
+def later(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """F3: how much the AUC falls when the model goes on with clean text.
+
+    The AUC of the same rows under the same base model before minus after, averaged over
+    benchmarks. p is of a two-sided t test with the larger of the two standard errors.
+
+    Returns:
+        a row for each detector, length of the later training and number of copies: detector,
+        later_tokens, copies, row_share_pct, n_models, auc_before, auc_after, fall, ci_low, ci_high,
+        fall_min and fall_max over models, se_models, se_rows, n_tests, p_value, p_adjusted (Holm
+        over the table), verdict.
+    """
+    rows = []
+    for detector in detectors_of(frame, OF_LATER):
+        before = crossed_scores(frame, detector)
+        for copies in DOSES:
+            share = share_pct(shares, [*before], ROWS, VERBATIM, copies)
+            of_before = _aucs(before, copies)
+            for n_tokens in LATER_TOKENS:
+                after = crossed_scores(frame, detector, model=later_name(n_tokens))
+                if not after:
+                    continue
+                of_after = _aucs(after, copies)
+                rows.append(
+                    {
+                        "detector": display_name(detector),
+                        "later_tokens": n_tokens,
+                        "copies": copies,
+                        "row_share_pct": share,
+                        "n_models": len(of_after.by_model),
+                        "auc_before": of_before.by_model.mean(),
+                        "auc_after": of_after.by_model.mean(),
+                        **_difference_columns("fall", of_before.minus(of_after)),
+                    }
+                )
+    # A t test can give any p, given two models.
+    return judged(pd.DataFrame(rows), CLAIMS[LATER], "fall_min", "fall_max", lambda n: 0.0)
+
+
+def larger(frame: pd.DataFrame, of_larger: pd.DataFrame, losses: pd.DataFrame) -> pd.DataFrame:
+    """F5: how the AUC changes under larger models, same exposure.
+
+    The verdict is *control fails* where a larger model has not learned more from its texts.
 
     Args:
-        study: all base models.
+        frame: all small models.
         of_larger: larger models with the same seeds, or with some of them.
         losses: ``larger_losses`` of these models.
 
     Returns:
         detector, benchmarks, copies, n_models, auc and auc_larger of the models that have both,
         larger_low and larger_high (of auc_larger), difference (larger minus not), ci_low, ci_high,
-        se_models, se_rows, difference_min and difference_max over models, n_tests, p_value,
+        difference_min and difference_max over models, se_models, se_rows, n_tests, p_value,
         p_adjusted (Holm over the table), verdict.
     """
-    n_models = len(of_larger.base_seeds)
-    table = pd.DataFrame(
-        {
-            "detector": display_name(change.detector),
-            "benchmarks": ", ".join(of_larger.benchmarks(change.detector)),
-            "copies": change.copies,
-            "n_models": n_models,
-            "auc": change.auc,
-            "auc_larger": change.other.value,
-            "larger_low": change.other.low,
-            "larger_high": change.other.high,
-            **change.columns(),
-            "difference_min": change.by_model.min(),
-            "difference_max": change.by_model.max(),
-            "n_tests": 1,
-            "p_value": t_test_p(change.estimate, n_models),
-        }
-        for change in _changes(study, of_larger, of_larger.detectors)
-    )
-    # A t test can give any p, given two models.
+    same, rows = frame[frame["base_seed"].isin(seeds_of(of_larger))], []
+    for detector in detectors_of(of_larger):
+        before, after = crossed_scores(same, detector), crossed_scores(of_larger, detector)
+        for copies in DOSES if before else ():
+            of_before, of_after = _aucs(before, copies), _aucs(after, copies)
+            estimate = interval_left_out(of_after)
+            rows.append(
+                {
+                    "detector": display_name(detector),
+                    "benchmarks": ", ".join(after),
+                    "copies": copies,
+                    "n_models": len(of_after.by_model),
+                    "auc": of_before.by_model.mean(),
+                    "auc_larger": estimate.value,
+                    "larger_low": estimate.low,
+                    "larger_high": estimate.high,
+                    **_difference_columns("difference", of_after.minus(of_before)),
+                }
+            )
     ends = ("difference_min", "difference_max")
-    table = judged(table, CLAIMS[LARGER], *ends, lambda n: 0.0)
+    table = judged(pd.DataFrame(rows), CLAIMS[LARGER], *ends, lambda n: 0.0)
     return table if losses["holds"].all() else table.assign(verdict=CONTROL_FAILS)
 
 
@@ -128,7 +190,7 @@ def larger_losses(
     return pd.DataFrame(rows).assign(holds=lambda t: t["loss_larger"] < t["loss"])
 
 
-def held_out_losses(study: StudyScores) -> pd.Series:
+def held_out_losses(frame: pd.DataFrame) -> pd.Series:
     """Loss on the rows that a base model never saw, nats per token, mean over benchmarks, by seed.
 
     What a model learned of the benchmarks' language and not of single rows.
@@ -136,27 +198,7 @@ def held_out_losses(study: StudyScores) -> pd.Series:
     by_pool = [
         np.where(pool.copies == HELD_OUT, -pool.scores, 0).sum(axis=1)
         / (pool.copies == HELD_OUT).sum(axis=1)
-        for pool in study.log_probabilities()
+        for pool in log_probabilities(frame).values()
     ]
-    index = pd.Index(study.base_seeds, name="base_seed")
+    index = pd.Index(seeds_of(frame), name="base_seed")
     return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")
-
-
-def larger_rates(rates: pd.DataFrame, of_larger: StudyScores) -> pd.DataFrame:
-    """True-positive rates under the larger models, next to those under the small ones; no verdict.
-
-    The protocol of the larger models does not ask for them, so they are exploratory.
-
-    Args:
-        rates: those of the small models, from ``rates.true_positive_rates``.
-
-    Returns:
-        a row for each detector that both have, number of copies and false-positive rate, the
-        reference attack last: detector, copies, fpr, n_models, tpr (small models), tpr_larger,
-        ci_low and ci_high (of tpr_larger). A true-positive rate is a share of the seen rows.
-    """
-    key = ["detector", "copies", "fpr"]
-    larger_ones = true_positive_rates(of_larger).rename(columns={"tpr": "tpr_larger"})
-    small = rates[[*key, "tpr"]]
-    found = larger_ones.merge(small, on=key, how="inner", validate="one_to_one")
-    return found[[*key, "n_models", "tpr", "tpr_larger", "ci_low", "ci_high"]]

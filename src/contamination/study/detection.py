@@ -1,54 +1,67 @@
-"""Families F1, F2 and F3 of ``docs/protocol_2.md``, and the reference attack, as tables.
+"""How often must a model see a row until a detector finds it? F1 of ``docs/protocol_2.md``.
 
-Each function takes the scores as ``scores.arrange_scores`` gives them. ``shares`` are
-the rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
+Each function takes a frame of ``scores.arrange_scores``. ``shares`` are the rows of
+``row_pools.exposure``: how much of the training tokens each exposure is.
+
+Whether a detector finds rows is decided by one exact test of the registered endpoint, the mean AUC
+over models and benchmarks (``joint_p_values``), and how well it finds them by the interval. The
+protocol had registered Stouffer's p and the interval together. The exact test was chosen after the
+scores were known, so the tables hold both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import ALPHA, CLAIMS, Claim, verdict_column
+from contamination.core.verdicts import (
+    ALPHA,
+    CLAIMS,
+    FEWEST_MODELS,
+    OPEN,
+    RULED_OUT,
+    SHOWN,
+    SMALL,
+    Claim,
+    verdict_column,
+)
 from contamination.study import reference_attack
-from contamination.study.assignment import HELD_OUT
+from contamination.study.assignment import HELD_OUT, seed_of
 from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     CrossedScores,
     Estimate,
-    LeftOut,
     auc_left_out,
     crossed_interval,
     interval_left_out,
+    mean_auc,
     mean_left_out,
     permutation_p_by_model,
     smallest_stouffer,
     stouffer,
 )
-from contamination.study.pretraining import later_name
+from contamination.study.protocol import N_REDEALS, doubled_ranks
+from contamination.study.row_pools import DOSES, ROWS
 from contamination.study.scores import (
     ACCESS,
     CONTROLS,
-    OF_LATER,
-    StudyScores,
+    all_detectors,
+    crossed_scores,
+    detectors_of,
     display_name,
     exposures,
+    log_probabilities,
+    seeds_of,
 )
-from contamination.study.row_pools import INDIRECT, LATER_TOKENS, ROWS
 
-DETECTION, INDIRECTLY, LATER = (
-    "pretraining_detection",
-    "pretraining_indirect",
-    "pretraining_later",
-)
-DIFFERENCES = (-1.0, 1.0)  # bounds of a difference of two AUCs
+DETECTION = "pretraining_detection"
+SMALLER, LARGER = "small", "larger"  # models, in tables of both
+ATTACK = f"reference attack ({reference_attack.LIRA})"
 
 
 class ExposureAucs(NamedTuple):
@@ -59,23 +72,11 @@ class ExposureAucs(NamedTuple):
     p_values: np.ndarray  # of every model and benchmark
 
 
-def _found(
-    study: StudyScores, detector: str, kind: str, exposure: int, benchmarks: Sequence[str]
-) -> ExposureAucs:
-    found = [of_pool(study, detector, kind, exposure, benchmark) for benchmark in benchmarks]
-    parts = mean_left_out([auc for auc, _ in found])
-    p_values = np.concatenate([p for _, p in found])
+def exposure_aucs(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
+    """AUC at one exposure, averaged over pools, with its interval and all single p-values."""
+    parts = mean_left_out([auc_left_out(pool, exposure) for pool in pools])
+    p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
     return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
-
-
-@cache
-def of_pool(
-    study: StudyScores, detector: str, kind: str, exposure: int, benchmark: str
-) -> tuple[LeftOut, np.ndarray]:
-    """AUC and p of every model; several tables ask for the same ones."""
-    benchmarks, pools = study.benchmarks(detector, kind), study.pools_of(detector, kind)
-    pool = pools[benchmarks.index(benchmark)]
-    return auc_left_out(pool, exposure), permutation_p_by_model(pool, exposure)
 
 
 def share_pct(
@@ -93,38 +94,32 @@ def share_pct(
     return float(own.loc[list(benchmarks)].mean())
 
 
-def _auc_rows(
-    study: StudyScores, shares: pd.DataFrame, detectors: Sequence[str], kind: str
-) -> list[dict]:
+def auc_rows(
+    frame: pd.DataFrame, shares: pd.DataFrame, detectors: Sequence[str], kind: str
+) -> Iterator[dict]:
     """A row for each detector and exposure: its AUC, averaged over benchmarks, and its p."""
-    rows = []
     for detector in detectors:
-        pools, benchmarks = study.pools_of(detector, kind), study.benchmarks(detector, kind)
+        pools = crossed_scores(frame, detector, kind)
         for exposure, group in exposures(kind).items() if pools else ():
-            found = _found(study, detector, kind, exposure, benchmarks)
-            n_seen = sum(int((pool.copies[0] == exposure).sum()) for pool in pools)
-            n_held_out = sum(int((pool.copies[0] == HELD_OUT).sum()) for pool in pools)
-            rows.append(
-                {
-                    "detector": display_name(detector),
-                    "access": ACCESS.get(detector, ""),
-                    "benchmarks": ", ".join(benchmarks),
-                    "exposure": group.form,
-                    "copies": group.copies,
-                    "row_share_pct": share_pct(shares, benchmarks, kind, group.form, group.copies),
-                    "n_models": len(study.base_seeds),
-                    "n_rows": n_seen,
-                    "n_held_out": n_held_out,
-                    **_auc_columns(found.estimate, found.by_model),
-                    "n_tests": len(found.p_values),
-                    "n_flagged": int((found.p_values <= ALPHA).sum()),
-                    "p_value": stouffer(found.p_values),
-                }
-            )
-    return rows
+            found = exposure_aucs([*pools.values()], exposure)
+            yield {
+                "detector": display_name(detector),
+                "access": ACCESS.get(detector, ""),
+                "benchmarks": ", ".join(pools),
+                "exposure": group.form,
+                "copies": group.copies,
+                "row_share_pct": share_pct(shares, [*pools], kind, group.form, group.copies),
+                "n_models": len(found.by_model),
+                "n_rows": sum(int((of.copies[0] == exposure).sum()) for of in pools.values()),
+                "n_held_out": sum(int((of.copies[0] == HELD_OUT).sum()) for of in pools.values()),
+                **auc_columns(found.estimate, found.by_model),
+                "n_tests": len(found.p_values),
+                "n_flagged": int((found.p_values <= ALPHA).sum()),
+                "p_value": stouffer(found.p_values),
+            }
 
 
-def _auc_columns(estimate: Estimate, by_model: np.ndarray) -> dict[str, float]:
+def auc_columns(estimate: Estimate, by_model: np.ndarray) -> dict[str, float]:
     """AUC with interval, range over models and standard errors; no interval without any spread."""
     return {
         "auc": estimate.value,
@@ -140,7 +135,7 @@ def _auc_columns(estimate: Estimate, by_model: np.ndarray) -> dict[str, float]:
 def judged(
     table: pd.DataFrame, claim: Claim, low: str, high: str, smallest_p: Callable[[int], float]
 ) -> pd.DataFrame:
-    """A family with Holm's p over all its rows and the verdict of each row.
+    """A family with Holm's p over all its rows and the verdict of each row, as registered.
 
     Where every model gives the same value there is no interval, and the range over models
     (``low``, ``high``) decides. ``smallest_p``: what the test of a row can give, by its n_tests.
@@ -155,174 +150,101 @@ def judged(
     return table.assign(verdict=verdicts)
 
 
-def _of_auc(rows: list[dict], claim: Claim) -> pd.DataFrame:
+def of_auc(rows: Sequence[dict], claim: Claim) -> pd.DataFrame:
+    """``judged`` for a table of AUCs with Stouffer's p."""
     return judged(pd.DataFrame(rows), claim, "auc_min", "auc_max", smallest_stouffer)
 
 
-def detection(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """F1: which detectors see rows that were in the pretraining data so many times.
+# The exact test of the endpoint
+
+
+def joint_p_values(
+    pools: Mapping[str, Mapping[str, CrossedScores]], dose: int, n_redeals: int = N_REDEALS
+) -> dict[str, float]:
+    """Exact p of each detector's mean AUC over models and benchmarks, by detector.
+
+    Rows at the dose and held-out rows are re-dealt in all models and benchmarks at once, in each
+    on its own. p is (1 + re-deals with a mean at least as high) / (1 + re-deals).
+
+    Args:
+        pools: by detector and benchmark; all of the same models and assignments.
+        dose: number of ``scores.exposures``.
+    """
+    means = {name: np.zeros(1 + n_redeals) for name in pools}
+    for benchmark in dict.fromkeys(name for of in pools.values() for name in of):
+        asked = {name: of[benchmark] for name, of in pools.items() if benchmark in of}
+        first = next(iter(asked.values()))
+        for model, copies in enumerate(first.copies):
+            kept = np.flatnonzero((copies == dose) | (copies == HELD_OUT))
+            is_seen = copies[kept] == dose
+            # Sums of doubled ranks are whole numbers, so equal means compare as equal.
+            ranks = np.stack([doubled_ranks(of.scores[model][kept]) for of in asked.values()], 1)
+            generator = np.random.default_rng([seed_of(model, first.name, "joint"), dose])
+            keys = generator.random((n_redeals, len(kept)), dtype=np.float32)
+            n_seen = int(is_seen.sum())
+            dealt = np.zeros(keys.shape, dtype=np.float32)
+            places = np.argpartition(keys, n_seen, axis=1)[:, :n_seen]
+            np.put_along_axis(dealt, places, 1.0, axis=1)
+            sums = np.vstack([is_seen.astype(float) @ ranks, dealt @ ranks.astype(np.float32)])
+            for column, name in zip(sums.T, asked, strict=True):
+                means[name] += column
+    return {name: float((1 + np.sum(of[1:] >= of[0])) / len(of)) for name, of in means.items()}
+
+
+def with_exact_test(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """A family with p_joint, its Holm correction over the family, and the verdict by it.
+
+    The verdict that was registered, by Stouffer's p and the interval together, moves to
+    ``verdict_registered``.
+    """
+    names = {display_name(name): name for name in all_detectors(frame)}
+    pools = {shown: crossed_scores(frame, names[shown]) for shown in table["detector"].unique()}
+    p_values = {dose: joint_p_values(pools, dose) for dose in table["copies"].unique()}
+    table = table.rename(columns={"verdict": "verdict_registered"})
+    cells = zip(table["detector"], table["copies"], strict=True)
+    table = table.assign(p_joint=[p_values[copies][name] for name, copies in cells])
+    table = table.assign(p_joint_adjusted=holm(table["p_joint"]))
+    high = table["ci_high"].fillna(table["auc_max"])
+    is_small = high < CLAIMS[DETECTION].null + CLAIMS[DETECTION].smallest_effect
+    found, missed = np.where(is_small, SMALL, SHOWN), np.where(is_small, RULED_OUT, OPEN)
+    words = np.where(table["p_joint_adjusted"] <= ALPHA, found, missed)
+    return table.assign(verdict=np.where(table["n_models"] < FEWEST_MODELS, OPEN, words))
+
+
+def detection(
+    frame: pd.DataFrame, shares: pd.DataFrame, detectors: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Which detectors find rows that were in the pretraining data so many times.
+
+    Args:
+        detectors: a family; all of the protocol that were asked, if None.
 
     Returns:
         a row for each detector and number of copies: detector, access, benchmarks, exposure,
         copies, row_share_pct (one row with its copies, of all training tokens), n_models, n_rows
         and n_held_out of one model, auc, ci_low, ci_high, auc_min and auc_max over models,
-        se_models, se_rows, n_tests, n_flagged (single models and benchmarks with p <= 0.05),
-        p_value, lira_auc, lira_low, lira_high (the reference attack on the same benchmarks),
-        p_adjusted (Holm over the table) and verdict.
+        se_models, se_rows, n_tests, n_flagged (single models and benchmarks with p <= 0.05);
+        as registered p_value (Stouffer), p_adjusted (Holm over the table), verdict_registered; and
+        p_joint (exact), p_joint_adjusted and verdict.
     """
-    rows = _auc_rows(study, shares, study.detectors, ROWS)
-    for row in rows:
-        asked = (tuple(row["benchmarks"].split(", ")), row["copies"], reference_attack.LIRA)
-        estimate = _attack_estimate(study, *asked)
-        row |= dict(zip(("lira_auc", "lira_low", "lira_high"), estimate[:3], strict=True))
-    return _of_auc(rows, CLAIMS[DETECTION])
+    asked = detectors_of(frame) if detectors is None else detectors
+    rows = [*auc_rows(frame, shares, asked, ROWS)]
+    return with_exact_test(of_auc(rows, CLAIMS[DETECTION]), frame)
 
 
-def controls(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """The three controls, asked as detectors are: none of them may be shown.
+def controls(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """The three controls, asked as detectors are: none of them may be found.
 
     Returns:
-        the columns of ``detection`` without the reference attack; holds in place of a verdict, by
-        the same rule and with Holm's correction over the controls' own rows.
+        the columns of ``detection``; holds in place of the verdicts, by the same exact test and
+        with Holm's correction over the controls' own rows.
     """
-    asked = [name for name in CONTROLS if name in study.all_detectors]
-    table = _of_auc(_auc_rows(study, shares, asked, ROWS), CLAIMS[DETECTION])
-    low = table["ci_low"].fillna(table["auc_min"])
-    is_shown = low.gt(CLAIMS[DETECTION].null) & table["p_adjusted"].le(ALPHA)
-    return table.drop(columns=["verdict", "access"]).assign(holds=~is_shown)
+    table = detection(frame, shares, detectors_of(frame, CONTROLS))
+    holds = table["p_joint_adjusted"] > ALPHA
+    return table.drop(columns=["verdict", "verdict_registered", "access"]).assign(holds=holds)
 
 
-def indirect(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """F2: which detectors see rows of which the model saw another form; one benchmark.
-
-    Returns:
-        a row for each detector and form: the columns of ``detection`` without the reference
-        attack, and verbatim_auc of the same benchmark's rows that were seen verbatim as often.
-    """
-    table = _of_auc(_auc_rows(study, shares, study.detectors, INDIRECT), CLAIMS[INDIRECTLY])
-    names = {display_name(name): name for name in study.detectors}
-    verbatim = []
-    for row in table.itertuples():
-        pools = study.pools_of(names[row.detector], ROWS)
-        (pool,) = [pool for pool in pools if pool.name == f"{row.benchmarks} {ROWS}"]
-        verbatim.append(auc_left_out(pool, row.copies).by_model.mean())
-    return table.assign(verbatim_auc=verbatim)
-
-
-def later(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """F3: how much the AUC falls when the model goes on with clean text.
-
-    The AUC of the same rows under the same base model before minus after, averaged over
-    benchmarks. p is of a two-sided t test with the larger of the two standard errors.
-
-    Returns:
-        a row for each detector, length of the later training and number of copies: detector,
-        later_tokens, copies, row_share_pct, n_models, auc_before, auc_after, fall, ci_low, ci_high,
-        fall_min and fall_max over models, se_models, se_rows, n_tests, p_value, p_adjusted (Holm
-        over the table), verdict.
-    """
-    rows = []
-    lengths = [n for n in LATER_TOKENS if later_name(n) in study.later_models()]
-    for detector in (name for name in OF_LATER if name in study.detectors):
-        before, benchmarks = study.pools_of(detector), study.benchmarks(detector)
-        for copies in exposures(ROWS):
-            of_before = mean_left_out([auc_left_out(pool, copies) for pool in before])
-            share = share_pct(shares, benchmarks, ROWS, VERBATIM, copies)
-            for n_tokens in lengths:
-                after = study.pools_of(detector, model=later_name(n_tokens))
-                of_after = mean_left_out([auc_left_out(pool, copies) for pool in after])
-                fall = of_before.minus(of_after)
-                estimate = interval_left_out(fall, DIFFERENCES)
-                rows.append(
-                    {
-                        "detector": display_name(detector),
-                        "later_tokens": n_tokens,
-                        "copies": copies,
-                        "row_share_pct": share,
-                        "n_models": len(study.base_seeds),
-                        "auc_before": of_before.by_model.mean(),
-                        "auc_after": of_after.by_model.mean(),
-                        "fall": estimate.value,
-                        "ci_low": estimate.low,
-                        "ci_high": estimate.high,
-                        "fall_min": fall.by_model.min(),
-                        "fall_max": fall.by_model.max(),
-                        "se_models": estimate.se_models,
-                        "se_rows": estimate.se_rows,
-                        "n_tests": 1,
-                        "p_value": t_test_p(estimate, len(study.base_seeds)),
-                    }
-                )
-    # A t test can give any p, given two models.
-    return judged(pd.DataFrame(rows), CLAIMS[LATER], "fall_min", "fall_max", lambda n: 0.0)
-
-
-def t_test_p(estimate: Estimate, n_models: int) -> float:
-    """Two-sided p of a mean over models, by the larger of its two standard errors."""
-    error = max(estimate.se_models, estimate.se_rows)
-    if n_models < 2:
-        return 1.0
-    if np.isnan(estimate.low):  # no spread at all
-        return 1.0 if estimate.value == 0 else 0.0
-    return float(2 * stats.t.sf(abs(estimate.value) / error, n_models - 1))
-
-
-def _attack_pools(study: StudyScores, benchmarks: Sequence[str] = ()) -> list[CrossedScores]:
-    """Centred token log-probabilities of each pool; of all benchmarks when empty."""
-    pools = [reference_attack.centred(pool) for pool in study.log_probabilities()]
-    names = {f"{benchmark} {ROWS}" for benchmark in benchmarks or study.benchmarks(PPL)}
-    return [pool for pool in pools if pool.name in names]
-
-
-@cache
-def _attack_estimate(
-    study: StudyScores,
-    benchmarks: tuple[str, ...],
-    copies: int,
-    form: str,
-) -> Estimate:
-    """AUC of the reference attack; the shadow models are chosen anew for both jackknives.
-
-    NaN where there are so few models that a row has no shadow model.
-    """
-    pools = _attack_pools(study, benchmarks)
-    if not reference_attack.is_defined(pools):
-        return Estimate(*[np.nan] * 5)
-    return crossed_interval(pools, partial(reference_attack.lira_auc, dose=copies, form=form))
-
-
-def reference(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
-    """The reference attack, which knows what the other base models saw; outside the families.
-
-    Returns:
-        a row for each form of the attack and number of copies: form, is_exploratory, copies,
-        row_share_pct, n_models, n_rows, auc, ci_low, ci_high, auc_min, auc_max, se_models,
-        se_rows, p_value (999 joint re-deals). No verdict. ValueError where there are so few models
-        that a row has no shadow model.
-    """
-    pools, benchmarks = _attack_pools(study), study.benchmarks(PPL)
-    forms, rows = reference_attack.FORMS, []
-    p_values = {n: reference_attack.joint_permutation_p(pools, n, forms) for n in exposures(ROWS)}
-    for form in forms:
-        for copies in exposures(ROWS):
-            attacks = [reference_attack.attack(pool, copies, form) for pool in pools]
-            by_model = mean_left_out([auc_left_out(pool, copies) for pool in attacks]).by_model
-            rows.append(
-                {
-                    "form": form,
-                    "is_exploratory": form != reference_attack.LIRA,
-                    "copies": copies,
-                    "row_share_pct": share_pct(shares, benchmarks, ROWS, VERBATIM, copies),
-                    "n_models": len(study.base_seeds),
-                    "n_rows": sum(int((pool.copies[0] == copies).sum()) for pool in pools),
-                    **_auc_columns(_attack_estimate(study, benchmarks, copies, form), by_model),
-                    "p_value": p_values[copies][form],
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def by_benchmark(study: StudyScores) -> pd.DataFrame:
+def by_benchmark(frame: pd.DataFrame) -> pd.DataFrame:
     """Every detector on every benchmark, exploratory forms too; without a verdict.
 
     Returns:
@@ -330,17 +252,17 @@ def by_benchmark(study: StudyScores) -> pd.DataFrame:
         se_rows, n_flagged (models with p <= 0.05) and p_value (Stouffer, not corrected).
     """
     rows = []
-    for detector in (name for name in study.all_detectors if name not in CONTROLS):
-        for benchmark in study.benchmarks(detector):
+    for detector in (name for name in all_detectors(frame) if name not in CONTROLS):
+        for benchmark, pool in crossed_scores(frame, detector).items():
             for copies in exposures(ROWS):
-                found = _found(study, detector, ROWS, copies, [benchmark])
+                found = exposure_aucs([pool], copies)
                 rows.append(
                     {
                         "detector": display_name(detector),
                         "benchmark": benchmark,
                         "copies": copies,
-                        "n_models": len(study.base_seeds),
-                        **_auc_columns(found.estimate, found.by_model),
+                        "n_models": len(found.by_model),
+                        **auc_columns(found.estimate, found.by_model),
                         "n_flagged": int((found.p_values <= ALPHA).sum()),
                         "p_value": stouffer(found.p_values),
                     }
@@ -348,14 +270,55 @@ def by_benchmark(study: StudyScores) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """How much of the training each exposure is, averaged over benchmarks; held-out rows left out.
+# The reference attack
+
+
+def attack_pools(frame: pd.DataFrame) -> list[CrossedScores]:
+    """Centred token log-probabilities of each benchmark's rows, which the attack compares."""
+    return [reference_attack.centred(pool) for pool in log_probabilities(frame).values()]
+
+
+def _lead(pools: Sequence[CrossedScores], n: int, dose: int) -> float:
+    """AUC of the attack on the first n pools minus that of a detector on the others."""
+    return reference_attack.lira_auc(pools[:n], dose) - mean_auc(pools[n:], dose)
+
+
+def reference(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """The reference attack, which knows what the other base models saw; outside the families.
 
     Returns:
-        pool, form, copies, n_rows (of one benchmark), tokens_per_row (of one copy), row_share_pct
-        and group_share_pct: one row and its group with all copies, of all training tokens.
+        a row for each form of the attack and number of copies: form, is_exploratory, copies,
+        row_share_pct, n_models, n_rows, auc, ci_low, ci_high, auc_min, auc_max, se_models,
+        se_rows, p_value (999 joint re-deals); and for LiRA best_detector (of those asked on all
+        benchmarks), lead (LiRA's AUC minus that detector's), lead_low, lead_high. No verdict.
+        ValueError where there are so few models that a row has no shadow model.
     """
-    seen = shares[shares["copies"] > 0]
-    groups = seen.groupby(["pool", "form", "copies"], sort=False)
-    numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
-    return groups[numbers].mean().astype({"n_rows": int}).reset_index()
+    pools, rows = attack_pools(frame), []
+    benchmarks = [*log_probabilities(frame)]
+    detectors = {name: [*crossed_scores(frame, name).values()] for name in detectors_of(frame)}
+    on_all = {name: of for name, of in detectors.items() if len(of) == len(pools)}
+    forms = reference_attack.FORMS
+    p_values = {n: reference_attack.joint_permutation_p(pools, n, forms) for n in DOSES}
+    for form in forms:
+        for copies in DOSES:
+            attacks = [reference_attack.attack(pool, copies, form) for pool in pools]
+            by_model = mean_left_out([auc_left_out(pool, copies) for pool in attacks]).by_model
+            lira_auc = partial(reference_attack.lira_auc, dose=copies, form=form)
+            row = {
+                "form": form,
+                "is_exploratory": form != reference_attack.LIRA,
+                "copies": copies,
+                "row_share_pct": share_pct(shares, benchmarks, ROWS, VERBATIM, copies),
+                "n_models": len(seeds_of(frame)),
+                "n_rows": sum(int((pool.copies[0] == copies).sum()) for pool in pools),
+                **auc_columns(crossed_interval(pools, lira_auc), by_model),
+                "p_value": p_values[copies][form],
+            }
+            if form == reference_attack.LIRA:
+                best = max(on_all, key=lambda name: mean_auc(on_all[name], copies))
+                lead = partial(_lead, n=len(pools), dose=copies)
+                found = crossed_interval([*pools, *on_all[best]], lead, (-1.0, 1.0))
+                row |= {"best_detector": display_name(best), "lead": found.value}
+                row |= {"lead_low": found.low, "lead_high": found.high}
+            rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,10 +1,14 @@
-"""Scores of the pretraining study as arrays: rows crossed with base models, for every detector."""
+"""The scores of the pretraining study as one frame, and its rows crossed with its models.
+
+A line of the frame is what one detector says of one row under one model, next to what that model
+saw of the row. Columns: ``FRAME``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +18,8 @@ from contamination.study import (
     dc_pdd,
     four_methods,
     number_twins,
+    positions,
+    pretraining,
     sampling,
     scoring,
 )
@@ -21,8 +27,8 @@ from contamination.study.assignment import assign
 from contamination.study.baselines import OF_TOKENS, PPL
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
-from contamination.study.pretraining import PRETRAINED, WORDS
-from contamination.study.row_pools import GROUPS, ROWS, Group
+from contamination.study.pretraining import PRETRAINED
+from contamination.study.row_pools import GROUPS, HELD_OUT, ROWS, Group
 
 OTHERS = (
     four_methods.RANKING,
@@ -45,7 +51,7 @@ DETECTORS = tuple(ACCESS)
 EXPLORATORY = (dc_pdd.WITHOUT_BOUND,)  # scored, but in no family and without a verdict
 CONTROLS = scoring.CONTROL_NAMES
 EVERY = (*DETECTORS, *EXPLORATORY, *CONTROLS)
-# Whose AUCs after later clean training are a family of their own.
+# Those that look at the log-probabilities of a row's own tokens alone.
 OF_LATER = (*(detector.name for detector in OF_TOKENS), dc_pdd.NAME)
 # What a reader meets in place of a detector's name in the ledger.
 SHOWN = {
@@ -53,6 +59,10 @@ SHOWN = {
     four_methods.RANKING.name: "option ranking",
     scoring.CONTROLS[-1].name: "distance of the weights",
 }
+WORDS = ["detector", "model", "benchmark", "pool"]
+ROW = ["base_seed", "benchmark", "pool", "row"]  # of one model
+FRAME = ["base_seed", "model", "benchmark", "pool", "row", "form", "copies", "position"]
+FRAME += ["detector", "score"]
 
 
 def display_name(detector: str) -> str:
@@ -76,111 +86,119 @@ def exposures(kind: str) -> Mapping[int, Group]:
 
 
 @cache
-def exposure_numbers(benchmark: str, kind: str, base_seeds: tuple[int, ...]) -> np.ndarray:
-    """The number of each row's exposure under each model, 0 for held out, (n_models, n_rows)."""
-    sizes = {group.name: group.size for group in GROUPS[kind]}
-    numbers = {group.name: number for number, group in exposures(kind).items()}
-    names = [assign(seed, benchmark, kind, sizes) for seed in base_seeds]
-    return np.array([[numbers.get(name, 0) for name in of_model] for of_model in names])
+def seen_rows(base_seeds: tuple[int, ...]) -> pd.DataFrame:
+    """What base models see of each row of the pools, the same for small and larger ones.
 
-
-@dataclass(frozen=True, eq=False)
-class StudyScores:
-    """All scores of the study: an array of shape (n_models, n_rows) for each of the keys.
-
-    A key is detector, model (pretrained, or after later training), benchmark and kind of pool.
-    Models are in the order of ``base_seeds``.
+    Returns:
+        ``ROW``, form ("held out" for none), copies, exposure (the number of ``exposures``, 0 for
+        held out) and position: where in the training, 0 to 1, the last copy lies; NaN if held out.
     """
-
-    base_seeds: tuple[int, ...]
-    arrays: Mapping[tuple[str, str, str, str], np.ndarray]
-
-    @property
-    def detectors(self) -> tuple[str, ...]:
-        """Detectors of the protocol that were asked, in its order; neither controls nor others."""
-        asked = {detector for detector, *_ in self.arrays}
-        return tuple(name for name in DETECTORS if name in asked)
-
-    @property
-    def all_detectors(self) -> tuple[str, ...]:
-        """``detectors``, exploratory ones, controls, and others that were asked."""
-        asked = {detector for detector, *_ in self.arrays}
-        return (*(name for name in EVERY if name in asked), *sorted(asked - {*EVERY}))
-
-    def pools_of(
-        self, detector: str, kind: str = ROWS, model: str = PRETRAINED
-    ) -> list[CrossedScores]:
-        """Scores of a detector on each pool that it was asked about, by benchmark.
-
-        ``copies`` of these holds numbers of ``exposures``.
-        """
-        found = []
-        for (name, of_model, benchmark, of_kind), scores in sorted(self.arrays.items()):
-            if (name, of_model, of_kind) == (detector, model, kind):
-                numbers = exposure_numbers(benchmark, kind, self.base_seeds)
-                found.append(CrossedScores(f"{benchmark} {kind}", scores, numbers))
-        return found
-
-    def of_models(self, base_seeds: Sequence[int]) -> StudyScores:
-        """The same for some of the base models; ValueError for one that is not there."""
-        places = [self.base_seeds.index(seed) for seed in base_seeds]
-        return StudyScores(
-            tuple(base_seeds), {key: scores[places] for key, scores in self.arrays.items()}
-        )
-
-    def log_probabilities(self) -> list[CrossedScores]:
-        """Mean token log-probabilities on each pool of verbatim rows, in nats.
-
-        They follow from PPL, which scores a row by minus its perplexity.
-        """
-        pools = self.pools_of(PPL.name)
-        return [replace(pool, scores=-np.log(-pool.scores)) for pool in pools]
-
-    def benchmarks(self, detector: str, kind: str = ROWS) -> tuple[str, ...]:
-        """The benchmarks that a detector was asked about, by name."""
-        return tuple(
-            benchmark
-            for name, model, benchmark, of_kind in sorted(self.arrays)
-            if (name, model, of_kind) == (detector, PRETRAINED, kind)
-        )
-
-    def later_models(self) -> tuple[str, ...]:
-        """Models after later training, in the order in which they were scored."""
-        return tuple(dict.fromkeys(model for _, model, *_ in self.arrays if model != PRETRAINED))
+    tables = []
+    kinds = [(pool.benchmark, pool.kind) for pool in pretraining.row_pools.pools()]
+    for seed in base_seeds:
+        for benchmark, kind in kinds:
+            sizes = {group.name: group.size for group in GROUPS[kind]}
+            names = assign(seed, benchmark, kind, sizes)
+            about = {
+                group.name: (group.form, group.copies, n) for n, group in exposures(kind).items()
+            }
+            about[HELD_OUT] = (HELD_OUT, 0, 0)
+            table = pd.DataFrame(
+                [about[name] for name in names], columns=["form", "copies", "exposure"]
+            )
+            tables.append(
+                table.assign(base_seed=seed, benchmark=benchmark, pool=kind, row=table.index)
+            )
+    table = pd.concat(tables, ignore_index=True)
+    return table.merge(positions.read_last_copies(), on=ROW, how="left", validate="one_to_one")
 
 
-def arrange_scores(scores: pd.DataFrame, added: Collection[str] = ()) -> StudyScores:
-    """The parts of the ledger as arrays.
+def arrange_scores(stored: pd.DataFrame, added: Collection[str] = ()) -> pd.DataFrame:
+    """The frame of stored scores.
 
     Args:
-        scores: ``pretraining.COLUMNS`` and base_seed, as ``pretraining.read_parts`` gives them.
+        stored: ``pretraining.COLUMNS`` and base_seed, as ``pretraining.read_parts`` gives them.
         added: detectors that are not the study's, such as one of the reader's own.
+
+    Returns:
+        ``FRAME`` and exposure, in the order of the ledger's detectors and models.
 
     Raises:
         ValueError: for a detector that the study does not know, or where a row has no score under
             one of the base models, or two.
     """
-    if unknown := {*scores["detector"]} - {*EVERY, *added}:
+    if unknown := {*stored["detector"].unique()} - {*EVERY, *added}:
         raise ValueError(f'no detector of the study is called "{min(unknown)}"')
-    base_seeds = tuple(sorted(scores["base_seed"].unique().tolist()))
+    base_seeds = tuple(sorted(stored["base_seed"].unique().tolist()))
     # Categories keep the order of the ledger, in which shorter continuations come first.
-    kinds = {word: pd.Categorical(scores[word], categories=scores[word].unique()) for word in WORDS}
-    ordered = scores.assign(**kinds).sort_values([*WORDS, "base_seed", "row"], kind="stable")
-    arrays = {}
-    for key, part in ordered.groupby(WORDS, observed=True, sort=False):
-        arrays[key] = _crossed(part, base_seeds, key)
-    return StudyScores(base_seeds, arrays)
+    kinds = {word: pd.Categorical(stored[word], stored[word].unique()) for word in WORDS}
+    order = [*WORDS, "base_seed", "row"]
+    frame = stored.merge(seen_rows(base_seeds), on=ROW, how="left").assign(**kinds)
+    frame = frame.sort_values(order, kind="stable", ignore_index=True)
+    n_rows = {kind: sum(group.size for group in groups) for kind, groups in GROUPS.items()}
+    for (detector, _, benchmark, kind), part in frame.groupby(WORDS, observed=True):
+        seeds = np.repeat(base_seeds, n_rows[kind])
+        rows = np.tile(np.arange(n_rows[kind]), len(base_seeds))
+        if not (np.array_equal(part["base_seed"], seeds) and np.array_equal(part["row"], rows)):
+            raise ValueError(
+                f"{detector} on {benchmark}, {kind}: every one of {n_rows[kind]} rows needs one "
+                f"score under each of {len(base_seeds)} base models"
+            )
+    return frame[[*FRAME, "exposure"]]
 
 
-def _crossed(part: pd.DataFrame, base_seeds: Sequence[int], key: tuple) -> np.ndarray:
-    detector, _, benchmark, kind = key
-    n_rows = sum(group.size for group in GROUPS[kind])
-    seeds, rows = np.repeat(base_seeds, n_rows), np.tile(np.arange(n_rows), len(base_seeds))
-    if not (
-        np.array_equal(part["base_seed"], seeds) and np.array_equal(part["row"].astype(int), rows)
-    ):
-        raise ValueError(
-            f"{detector} on {benchmark}, {kind}: every one of {n_rows} rows needs one score under "
-            f"each of {len(base_seeds)} base models"
+def read_scores(
+    name: str = pretraining.NAME, folder: Path | None = None, added: Iterable[pd.DataFrame] = ()
+) -> pd.DataFrame:
+    """The frame of a study of the ledger, with the scores of ``added`` detectors joined.
+
+    Errors as in ``arrange_scores`` and ``store.names``.
+    """
+    others = list(added)
+    stored = pd.concat([pretraining.read_parts(name, folder)[0], *others], ignore_index=True)
+    return arrange_scores(stored, {one for other in others for one in other["detector"].unique()})
+
+
+def seeds_of(frame: pd.DataFrame) -> tuple[int, ...]:
+    """The seeds of the base models of a frame."""
+    return tuple(sorted(frame["base_seed"].unique().tolist()))
+
+
+def detectors_of(frame: pd.DataFrame, known: Sequence[str] = DETECTORS) -> tuple[str, ...]:
+    """Those of ``known`` that were asked, by default the protocol's detectors."""
+    asked = {*frame["detector"].unique()}
+    return tuple(name for name in known if name in asked)
+
+
+def all_detectors(frame: pd.DataFrame) -> tuple[str, ...]:
+    """All that were asked: the protocol's, exploratory ones, controls, then any other."""
+    own = detectors_of(frame, EVERY)
+    return (*own, *sorted({*frame["detector"].unique()} - {*own}))
+
+
+def crossed_scores(
+    frame: pd.DataFrame, detector: str, kind: str = ROWS, model: str = PRETRAINED
+) -> dict[str, CrossedScores]:
+    """Scores of a detector on each benchmark of a kind of pool that it was asked about.
+
+    ``copies`` of these holds numbers of ``exposures``; models are in the order of ``seeds_of``.
+    """
+    is_asked = frame["detector"].eq(detector) & frame["pool"].eq(kind) & frame["model"].eq(model)
+    found, n_models = {}, len(seeds_of(frame))
+    for benchmark, part in sorted(frame[is_asked].groupby("benchmark", observed=True)):
+        scores, copies = (
+            part[name].to_numpy().reshape(n_models, -1) for name in ("score", "exposure")
         )
-    return part["score"].to_numpy(float).reshape(len(base_seeds), n_rows)
+        found[benchmark] = CrossedScores(f"{benchmark} {kind}", scores.astype(float), copies)
+    return found
+
+
+def log_probabilities(frame: pd.DataFrame) -> dict[str, CrossedScores]:
+    """Mean token log-probabilities of verbatim rows by benchmark, in nats.
+
+    They follow from PPL, which scores a row by minus its perplexity.
+    """
+    return {
+        benchmark: CrossedScores(pool.name, -np.log(-pool.scores), pool.copies)
+        for benchmark, pool in crossed_scores(frame, PPL.name).items()
+    }

@@ -8,6 +8,8 @@ as whole numbers; a text is never kept, since the lab draws the rows again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,10 @@ from contamination.core import scores, storage
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
 from contamination.models.causal import TokenScores, load_causal_lm, token_log_probs
+from contamination.models.loading import CausalLM
+from contamination.models.tokens import token_ids
 from contamination.study import pretraining, row_pools, spot_check, store
+from contamination.study.interface import Rows
 from contamination.study.row_pools import ROWS
 
 NAME = "tokens"  # of the parts of the ledger
@@ -33,6 +38,75 @@ STEPS = {
 # Min-k% Prob of the values before they are rounded, against the stored score: both are in single
 # precision, so what is left is rounding in other batches.
 TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class RowTokens:
+    """What a model says of the tokens of one row; every token has a log-probability.
+
+    The header of the dataset, under which models meet the row, is part of it. Arrays have shape
+    (n_tokens,), but ``lowercase_log_probs``: a text in small letters has other tokens. Natural
+    logarithms. ``vocabulary_mean`` and ``vocabulary_std`` are of the log-probability under the
+    model's own distribution at that place.
+    """
+
+    text: str
+    token_ids: np.ndarray
+    log_probs: np.ndarray
+    vocabulary_mean: np.ndarray
+    vocabulary_std: np.ndarray
+    lowercase_log_probs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModel:
+    """A base model of the pretraining study of which nothing is there but its rows' tokens."""
+
+    base_seed: int
+    tokens: Mapping[str, pd.DataFrame]  # by benchmark, in the order of its rows
+
+
+def row_tokens(model: CausalLM | StoredModel, rows: Rows) -> list[RowTokens]:
+    """The tokens of every row, in order: of a model that runs here, or from the ledger.
+
+    ValueError for rows that the ledger does not hold.
+    """
+    texts = training_texts(rows.texts, rows.dataset, rows.split)
+    if not isinstance(model, StoredModel):
+        whole = token_log_probs(model, texts, with_moments=True)
+        lowercase = token_log_probs(model, [text.lower() for text in texts])
+        return [
+            RowTokens(text, of.token_ids, *_columns(of, small).values())
+            for text, of, small in zip(texts, whole, lowercase, strict=True)
+        ]
+    pools = {pool.rows.dataset: pool for pool in row_pools.pools() if pool.kind == ROWS}
+    if rows.dataset not in pools or rows.texts != pools[rows.dataset].rows.texts:
+        raise ValueError("the ledger holds no tokens of these rows: take the rows of its pools")
+    table = model.tokens[pools[rows.dataset].benchmark]
+    return [
+        RowTokens(text, np.array(ids), *values)
+        for text, ids, *values in zip(
+            texts, _ids_of(texts), *(table[column] for column in STEPS), strict=True
+        )
+    ]
+
+
+@cache
+def _ids_of(texts: tuple[str, ...]) -> list[list[int]]:
+    return token_ids(row_pools.the_lab().tokenizer, texts)
+
+
+def read_models(folder: Path | None = None) -> list[StoredModel]:
+    """The models whose tokens the ledger holds; FileNotFoundError and ValueError as ``store``."""
+    found = []
+    for name in store.names(NAME, folder):
+        tables, about = store.read_tables(name, folder)
+        table = tables[NAME]
+        for column, step in about["steps"].items():
+            table[column] = [step * np.asarray(values, dtype=float) for values in table[column]]
+        by_benchmark = dict(iter(table.sort_values("row").groupby("benchmark")))
+        found.append(StoredModel(about["base_seed"], by_benchmark))
+    return found
 
 
 def _rounded(values: np.ndarray, column: str) -> np.ndarray:
