@@ -9,7 +9,7 @@ import pandas as pd
 
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.study import pretraining as arm
-from contamination.study import scores, row_pools
+from contamination.study import row_pools, scores
 from contamination.study.scores import exposure_numbers, exposures
 
 SEEDS = row_pools.BASE_SEEDS
@@ -67,10 +67,10 @@ def made_scores(
                     models[arm.later_name(n_tokens)] = kept**number
             for model, share in models.items():
                 own = share * strength.get(detector, 1.0) * gain * factor
-                scores = of_rows + level + own + generator.normal(size=seen.shape)
+                values = of_rows + level + own + generator.normal(size=seen.shape)
                 if detector == "PPL":  # minus the perplexity
-                    scores = -np.exp(-np.clip(scores, -80, 80))
-                tables.append(_part(scores, seeds, (detector, model, benchmark, kind)))
+                    values = -np.exp(-np.clip(values, -80, 80))
+                tables.append(_part(values, seeds, (detector, model, benchmark, kind)))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -83,14 +83,14 @@ def is_asked(detector: str, benchmark: str, kind: str) -> bool:
     return True
 
 
-def _part(scores: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFrame:
-    n_models, n_rows = scores.shape
+def _part(values: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFrame:
+    n_models, n_rows = values.shape
     table = {
-        word: np.full(scores.size, value) for word, value in zip(arm.WORDS, words, strict=True)
+        word: np.full(values.size, value) for word, value in zip(scores.WORDS, words, strict=True)
     }
     table |= {"row": np.tile(np.arange(n_rows), n_models)}
     # The ledger keeps single precision.
-    table |= {"score": scores.ravel().astype(np.float32).astype(float)}
+    table |= {"score": values.ravel().astype(np.float32).astype(float)}
     return pd.DataFrame(table | {"base_seed": np.repeat(seeds, n_rows)})
 
 

@@ -60,7 +60,7 @@ from contamination.study.scores import (
 )
 
 DETECTION = "pretraining_detection"
-SMALLER, LARGER = "small", "larger"  # models, in tables of both
+N_JOINT_REDEALS = N_REDEALS  # of the exact test
 ATTACK = f"reference attack ({reference_attack.LIRA})"
 
 
@@ -159,7 +159,7 @@ def of_auc(rows: Sequence[dict], claim: Claim) -> pd.DataFrame:
 
 
 def joint_p_values(
-    pools: Mapping[str, Mapping[str, CrossedScores]], dose: int, n_redeals: int = N_REDEALS
+    pools: Mapping[str, Mapping[str, CrossedScores]], dose: int, n_redeals: int
 ) -> dict[str, float]:
     """Exact p of each detector's mean AUC over models and benchmarks, by detector.
 
@@ -199,7 +199,8 @@ def with_exact_test(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """
     names = {display_name(name): name for name in all_detectors(frame)}
     pools = {shown: crossed_scores(frame, names[shown]) for shown in table["detector"].unique()}
-    p_values = {dose: joint_p_values(pools, dose) for dose in table["copies"].unique()}
+    n = N_JOINT_REDEALS
+    p_values = {dose: joint_p_values(pools, dose, n) for dose in table["copies"].unique()}
     table = table.rename(columns={"verdict": "verdict_registered"})
     cells = zip(table["detector"], table["copies"], strict=True)
     table = table.assign(p_joint=[p_values[copies][name] for name, copies in cells])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -84,14 +83,7 @@ def length_figure(alarms: pd.DataFrame, detectors: Sequence[str], title: str) ->
     )
     axis.set(xlabel="difference in mean length, in standard deviations of a row's length")
     axis.set(ylabel="false alarms, %", ylim=(-2, 102))
-    axis.text(
-        last, 100 * ALLOWED + 1, "5 % allowed", ha="right", va="bottom", color="#595959", fontsize=8
-    )
+    axis.text(last, 100 * ALLOWED - 1, "5 % allowed", ha="right", va="top", fontsize=8)
     axis.legend(frameon=False, loc="upper left")
     axis.set_title(title, loc="left")
     return figure
-
-
-def finite(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """The table for display: infinite numbers of rows as empty cells."""
-    return table.assign(**{name: table[name].replace(np.inf, np.nan) for name in columns})

@@ -1,7 +1,8 @@
 """How many rows does an auditor need? Exploratory: asked after the scores were known.
 
-The distance d' between seen and held-out rows is that of two normal distributions with one
-standard deviation: d' = sqrt(2) * z(AUC), with z the quantile of the normal distribution.
+An audit compares seen with held-out rows by a rank test, one-sided at the 5 % level. How many rows
+it needs follows from the AUC by Noether's formula (1987). The distance d' is that of two normal
+distributions with one standard deviation: d' = sqrt(2) * z(AUC), z the normal quantile.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from contamination.core.statistics import CHANCE
 from contamination.core.verdicts import ALPHA
 
 POWER = 0.8
@@ -27,23 +29,24 @@ def distance(auc: ArrayLike) -> np.ndarray:
 
 
 def rows_needed(auc: ArrayLike, power: float = POWER) -> np.ndarray:
-    """Rows of each kind for a one-sided test at the 5 % level, if all of one kind were seen.
+    """Rows of each kind that a rank test needs, if all rows of one kind were seen.
 
     Of a dataset of which a share s was seen, about 1 / s squared times as many are needed.
     Infinite for an AUC of one half or less.
 
-    >>> rows_needed([0.5, 0.76]).round().tolist()
-    [inf, 12.0]
+    >>> np.ceil(rows_needed([0.5, 0.55, 0.9])).tolist()
+    [inf, 413.0, 7.0]
     """
-    d = distance(auc)
+    above = np.maximum(np.asarray(auc) - CHANCE, 0)
     wanted = stats.norm.ppf(1 - ALPHA) + stats.norm.ppf(power)
     with np.errstate(divide="ignore"):
-        return np.where(d > 0, 2 * (wanted / np.maximum(d, 0)) ** 2, np.inf)
+        return (wanted / above) ** 2 / 6
 
 
 def power(auc: ArrayLike, n_rows: int) -> np.ndarray:
     """Chance that such a test finds rows, with so many rows of each kind, 0 to 1."""
-    return stats.norm.sf(stats.norm.ppf(1 - ALPHA) - distance(auc) * np.sqrt(n_rows / 2))
+    above = np.asarray(auc) - CHANCE
+    return stats.norm.sf(stats.norm.ppf(1 - ALPHA) - above * np.sqrt(6 * n_rows))
 
 
 def rows_table(aucs: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +58,7 @@ def rows_table(aucs: pd.DataFrame) -> pd.DataFrame:
     Returns:
         the same with d_prime, d_prime_per_copy, rows_needed (80 % power), rows_low and rows_high
         (at the ends of the interval; infinite where it reaches one half), and power_60 and
-        power_200. A share of 1 has d' of infinity, and two rows of each kind are enough.
+        power_200.
     """
     d = distance(aucs["auc"])
     table = aucs.assign(d_prime=d, d_prime_per_copy=d / aucs["copies"])

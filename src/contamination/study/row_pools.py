@@ -165,6 +165,15 @@ def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> in
     return int(tokens.n_tokens(tokenizer, texts, n_special=2).sum())
 
 
+def grammar_share(lab: world.World) -> float:
+    """The share of the background's tokens that are rows of the lab's grammars, 0 to 1.
+
+    These are other rows than those of the pools; they teach a model the formats.
+    """
+    n_rows = world.N_BACKGROUND_INSTANCES * len(benchmarks.BENCHMARKS)
+    return _tokens_of(lab.background[-n_rows:], lab.tokenizer) / background_tokens(lab)
+
+
 def base_recipe(
     lab: world.World, base_seed: int, is_larger: bool = False
 ) -> tuple[Recipe, TrainingTexts]:

@@ -6,7 +6,7 @@ saw of the row. Columns: ``FRAME``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +28,15 @@ from contamination.study.baselines import OF_TOKENS, PPL
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
 from contamination.study.pretraining import PRETRAINED
-from contamination.study.row_pools import GROUPS, HELD_OUT, ROWS, Group
+from contamination.study.row_pools import (
+    BENCHMARKS,
+    GROUPS,
+    HELD_OUT,
+    INDIRECT,
+    INDIRECT_ON,
+    ROWS,
+    Group,
+)
 
 OTHERS = (
     four_methods.RANKING,
@@ -86,6 +94,15 @@ def exposures(kind: str) -> Mapping[int, Group]:
 
 
 @cache
+def exposure_numbers(benchmark: str, kind: str, base_seeds: tuple[int, ...]) -> np.ndarray:
+    """The number of each row's exposure under each model, 0 for held out, (n_models, n_rows)."""
+    sizes = {group.name: group.size for group in GROUPS[kind]}
+    numbers = {group.name: number for number, group in exposures(kind).items()}
+    names = [assign(seed, benchmark, kind, sizes) for seed in base_seeds]
+    return np.array([[numbers.get(name, 0) for name in of_model] for of_model in names])
+
+
+@cache
 def seen_rows(base_seeds: tuple[int, ...]) -> pd.DataFrame:
     """What base models see of each row of the pools, the same for small and larger ones.
 
@@ -94,21 +111,16 @@ def seen_rows(base_seeds: tuple[int, ...]) -> pd.DataFrame:
         held out) and position: where in the training, 0 to 1, the last copy lies; NaN if held out.
     """
     tables = []
-    kinds = [(pool.benchmark, pool.kind) for pool in pretraining.row_pools.pools()]
-    for seed in base_seeds:
-        for benchmark, kind in kinds:
-            sizes = {group.name: group.size for group in GROUPS[kind]}
-            names = assign(seed, benchmark, kind, sizes)
-            about = {
-                group.name: (group.form, group.copies, n) for n, group in exposures(kind).items()
-            }
-            about[HELD_OUT] = (HELD_OUT, 0, 0)
-            table = pd.DataFrame(
-                [about[name] for name in names], columns=["form", "copies", "exposure"]
-            )
-            tables.append(
-                table.assign(base_seed=seed, benchmark=benchmark, pool=kind, row=table.index)
-            )
+    for benchmark, kind in [*((name, ROWS) for name in BENCHMARKS), (INDIRECT_ON, INDIRECT)]:
+        numbers = exposure_numbers(benchmark, kind, base_seeds)
+        seeds, rows = np.indices(numbers.shape)
+        table = pd.DataFrame({"exposure": numbers.ravel(), "row": rows.ravel()})
+        table["base_seed"] = np.array(base_seeds)[seeds.ravel()]
+        groups = exposures(kind)
+        for column, held_out in (("form", HELD_OUT), ("copies", 0)):
+            known = {number: getattr(group, column) for number, group in groups.items()}
+            table[column] = table["exposure"].map({0: held_out, **known})
+        tables.append(table.assign(benchmark=benchmark, pool=kind))
     table = pd.concat(tables, ignore_index=True)
     return table.merge(positions.read_last_copies(), on=ROW, how="left", validate="one_to_one")
 
@@ -147,16 +159,9 @@ def arrange_scores(stored: pd.DataFrame, added: Collection[str] = ()) -> pd.Data
     return frame[[*FRAME, "exposure"]]
 
 
-def read_scores(
-    name: str = pretraining.NAME, folder: Path | None = None, added: Iterable[pd.DataFrame] = ()
-) -> pd.DataFrame:
-    """The frame of a study of the ledger, with the scores of ``added`` detectors joined.
-
-    Errors as in ``arrange_scores`` and ``store.names``.
-    """
-    others = list(added)
-    stored = pd.concat([pretraining.read_parts(name, folder)[0], *others], ignore_index=True)
-    return arrange_scores(stored, {one for other in others for one in other["detector"].unique()})
+def read_scores(name: str = pretraining.NAME, folder: Path | None = None) -> pd.DataFrame:
+    """The frame of a study of the ledger; errors as in ``arrange_scores`` and ``store.names``."""
+    return arrange_scores(pretraining.read_parts(name, folder)[0])
 
 
 def seeds_of(frame: pd.DataFrame) -> tuple[int, ...]:

@@ -78,15 +78,16 @@ def timing(frame: pd.DataFrame, detectors: Sequence[str] = ASKED) -> pd.DataFram
     models stay those of all models there. No verdict: the table is exploratory.
 
     Returns:
-        a row for each detector, the reference attack next to last: detector, part (1 to 5, or
-        "last minus first"), n_models, n_rows (mean of one model), auc (or the difference of two),
-        ci_low, ci_high.
+        a row for each detector, then for the reference attack where it is defined: detector,
+        part (1 to 5, or "last minus first"), n_models, n_rows (mean of one model), auc (or the
+        difference of two), ci_low, ci_high.
     """
     asked = {
         display_name(name): parts_of_training(crossed_scores(frame, name), frame)
         for name in detectors
     }
-    asked[ATTACK] = _attacked(frame)
+    if reference_attack.is_defined(attack_pools(frame)):
+        asked[ATTACK] = _attacked(frame)
     rows = []
     for name, pools in asked.items():
         n_models = len(pools[0].scores)

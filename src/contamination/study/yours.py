@@ -22,7 +22,13 @@ from contamination.study import length, pretraining, row_pools, scoring, spot_ch
 from contamination.study.crossed import auc_left_out, interval_left_out, mean_left_out
 from contamination.study.interface import ACCESSES, Detector, Rows
 from contamination.study.row_pools import ROWS
-from contamination.study.scores import EVERY, crossed_scores, display_name, seeds_of
+from contamination.study.scores import (
+    EVERY,
+    arrange_scores,
+    crossed_scores,
+    display_name,
+    seeds_of,
+)
 from contamination.study.tokens import StoredModel
 
 NAME = "added"  # of the parts of the ledger
@@ -140,6 +146,21 @@ def score_stored(detectors: Sequence[Detector], models: Sequence[StoredModel]) -
                 about |= {"benchmark": pool.benchmark, "pool": pool.kind}
                 tables.append(table.assign(**about, base_seed=model.base_seed))
     return pd.concat(tables, ignore_index=True)[[*pretraining.COLUMNS, "base_seed"]]
+
+
+def next_to_others(added: pd.DataFrame) -> pd.DataFrame:
+    """The study's frame with added detectors, for the base models that these were asked about.
+
+    Args:
+        added: of ``score_stored``; detectors that the ledger holds as ``NAME`` join them.
+    """
+    tables = [pretraining.read_parts()[0]]
+    if store.has(NAME):
+        tables.append(pretraining.read_parts(NAME)[0])
+    names = {name for table in (*tables[1:], added) for name in table["detector"].unique()}
+    stored = pd.concat(tables, ignore_index=True)
+    asked = stored[stored["base_seed"].isin(added["base_seed"].unique())]
+    return arrange_scores(pd.concat([asked, added], ignore_index=True), names)
 
 
 def compare(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
