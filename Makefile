@@ -144,7 +144,7 @@ mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
+ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, positions, tokens, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)

@@ -151,6 +151,7 @@ def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):
     for row, value, verdict in ((perfect, 1.0, SHOWN), (constant, 0.5, RULED_OUT)):
         assert row["auc"] == row["auc_min"] == row["auc_max"] == value
         assert np.isnan(row["ci_low"]) and row["verdict"] == verdict
+        assert row["verdict_registered"] == verdict
 
 
 def test_a_test_that_cannot_reject_decides_nothing():

@@ -116,8 +116,8 @@ def _rounded(values: np.ndarray, column: str) -> np.ndarray:
 def _columns(whole: TokenScores, lowercase: TokenScores) -> dict[str, np.ndarray]:
     return {
         "log_prob": whole.token_log_probs,
-        "vocabulary_mean": whole.vocabulary_mean,
-        "vocabulary_std": whole.vocabulary_std,
+        "vocabulary_mean": np.asarray(whole.vocabulary_mean),
+        "vocabulary_std": np.asarray(whole.vocabulary_std),
         "lowercase_log_prob": lowercase.token_log_probs,
     }
 

@@ -180,7 +180,7 @@ def compare(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
     rows = []
     for name in detectors:
         shown, pools = display_name(name), [*crossed_scores(frame, name).values()]
-        row = {"detector": shown, "n_models": len(seeds_of(frame))}
+        row: dict[str, Any] = {"detector": shown, "n_models": len(seeds_of(frame))}
         for copies in row_pools.DOSES:
             found = interval_left_out(mean_left_out([auc_left_out(of, copies) for of in pools]))
             names = (f"{column}_{copies}" for column in ("auc", "ci_low", "ci_high"))
