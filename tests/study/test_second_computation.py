@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.study import detection, length, power, rates, store, timing
+from contamination.study import detection, length, power, rates, reference_attack, store, timing
 from contamination.study.scores import read_scores
 
 SIZES = ((1, 60), (4, 60), (16, 60), (0, 300))
@@ -160,3 +160,47 @@ def test_false_alarms_of_noise_are_few_and_of_length_many():
     assert table.loc[("length", 0.0), "rate_longer"] < 0.12
     found = table.loc["length", "difference_found"]
     assert found.loc[[0.0, 0.25, 0.5, 1.0]].to_numpy() == pytest.approx([0, 0.25, 0.5, 1], abs=0.06)
+
+
+def test_false_alarms_of_other_draws_come_as_often():
+    """Own draws from the held-out rows, and a normal test of the rank sum with ties."""
+    scores, generator = files("pretraining"), np.random.default_rng(1)
+    table = length.false_alarms(read_scores(), ["Min-k% Prob", "Zlib"])
+    table = table.set_index(["detector", "difference"])["rate_longer"]
+    for detector in ("Min-k% Prob", "Zlib"):
+        alarms = []
+        for (name, benchmark, seed), values in scores.items():
+            if name != detector:
+                continue
+            held_out = np.flatnonzero(copies_of(seed, benchmark) == 0)
+            sizes = scores["length", benchmark, seed][held_out]
+            for _ in range(20):
+                mixed = held_out[generator.permutation(len(held_out))]
+                is_long = scores["length", benchmark, seed][mixed] >= np.median(sizes)
+                longer, shorter = values[mixed[is_long][:60]], values[mixed[~is_long][:60]]
+                _, ties = np.unique(np.concatenate([longer, shorter]), return_counts=True)
+                lost = (ties**3 - ties).sum() / (120 * 119)
+                error = sqrt((121 - lost) / (12 * 60 * 60))
+                alarms.append((pairwise_auc(longer, shorter) - 0.5) / error > 1.645)
+        assert table[detector, length.MAXIMUM] == pytest.approx(np.mean(alarms), abs=0.1)
+
+
+def test_the_reference_attack_at_both_sizes(both):
+    """Row by row: the score less the mean of its shadow models, over a shrunk deviation."""
+    scores, frame = both
+    pools = {pool.name: pool for pool in detection.attack_pools(frame)}
+    for benchmark in BENCHMARKS:
+        copies = np.array([copies_of(seed, benchmark) for seed in SEEDS])
+        means = np.array([-np.log(-scores["PPL", benchmark, seed]) for seed in SEEDS])
+        means = means - np.median(means, axis=1, keepdims=True)
+        attacked = np.empty(means.shape)
+        for model in range(len(SEEDS)):
+            others = np.arange(len(SEEDS)) != model
+            of_rows = [means[others & (copies[:, row] == 0), row] for row in range(480)]
+            squares = np.array([((one - one.mean()) ** 2).sum() for one in of_rows])
+            degrees = np.array([len(one) - 1 for one in of_rows])
+            variance = (8 * squares.sum() / degrees.sum() + squares) / (8 + degrees)
+            centre = np.array([one.mean() for one in of_rows])
+            attacked[model] = (means[model] - centre) / np.sqrt(variance)
+        found = reference_attack.lira_scores(pools[f"{benchmark} rows"]).scores
+        np.testing.assert_allclose(found, attacked, rtol=1e-6, atol=1e-9)
