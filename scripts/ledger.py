@@ -8,8 +8,8 @@
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study pairs            # five more pairs of that model
-    python scripts/ledger.py --jobs 2                 # two models at a time
-    python scripts/ledger.py --engine ray             # each model a task of a Ray cluster
+    python scripts/ledger.py --jobs 2                 # two parts at a time
+    python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
 
 The files of a part are written when it is done. A run that was stopped goes on with the next part,
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contamination.core import storage
-from contamination.models.engine import ENGINES, sweep
+from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
     positions,
@@ -77,37 +77,45 @@ STUDIES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--study", choices=STUDIES, default=pretraining.NAME)
     parser.add_argument("--units", type=int, nargs="+", help="numbers of parts; default: all")
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
     parser.add_argument("--folder", type=Path, default=store.FOLDER, help="where parts are written")
-    parser.add_argument("--name", help="of the ledger; default: that of the study")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one part")
-    parser.add_argument("--engine", choices=ENGINES, default="local")
-    parser.add_argument("--ray-address", default="")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
     options = parser.parse_args()
-    chosen, name, settings = STUDIES[options.study], options.name or options.study, ()
-    if options.detector:
-        if options.study != pretraining.NAME:
-            parser.error(f"--detector adds to the study {pretraining.NAME}: leave --study out")
-        called = re.sub(r"\W+", "_", yours.load(options.detector).name.lower())
-        name, settings = f"{yours.NAME}_{called}", (options.detector,)
-        chosen = chosen._replace(write=yours.write_part)
-    if unknown := {*(options.units or ())} - {*chosen.numbers}:
-        known = ", ".join(map(str, chosen.numbers))
-        parser.error(f"{options.study} has no part {min(unknown)}: its parts are {known}")
-    names = {number: f"{name}_{number}" for number in options.units or chosen.numbers}
-    missing = [n for n, part in names.items() if not (options.folder / f"{part}.json").exists()]
-    if missing and chosen.plan:
-        try:
-            print(chosen.plan(missing), flush=True)
-        except (OSError, ValueError) as error:
-            sys.exit(str(error))
-    about = {"protocol_sha256": storage.sha256_of_file(DOCS / chosen.protocol)}
-    jobs = [(options.folder, names[number], about, number, *settings) for number in missing]
-    where = {"engine": options.engine, "ray_address": options.ray_address}
-    sweep(chosen.write, jobs, **where, processes=options.jobs)
+    study, name, settings = STUDIES[options.study], options.study, ()
+    folder = options.folder.absolute()
+    if not folder.is_dir():
+        parser.error(f"there is no folder {folder}: all parts would be made anew in it")
+    if unknown := {*(options.units or ())} - {*study.numbers}:
+        known = ", ".join(map(str, study.numbers))
+        parser.error(f"{name} has no part {min(unknown)}: its parts are {known}")
+    try:
+        if options.detector:
+            if name != pretraining.NAME:
+                parser.error(f"--detector adds to the study {pretraining.NAME}: leave --study out")
+            called = re.sub(r"\W+", "_", yours.load(options.detector).name.lower())
+            name, settings = f"{yours.NAME}_{called}", (options.detector.absolute(),)
+            study = study._replace(write=yours.write_part)
+        names = {number: f"{name}_{number}" for number in options.units or study.numbers}
+        missing = [n for n, part in names.items() if not (folder / f"{part}.json").exists()]
+        if missing and study.plan:
+            print(study.plan(missing), flush=True)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    about = {"protocol_sha256": storage.sha256_of_file(DOCS / study.protocol)}
+    jobs = [(folder, names[number], about, number, *settings) for number in missing]
+    if options.engine == "local":
+        in_processes(study.write, jobs, options.jobs)
+        return
+    from contamination.models import ray_cluster
+
+    try:
+        ray_cluster.sweep(study.write, jobs)
+    except (ModuleNotFoundError, ConnectionError) as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -19,5 +19,5 @@ DAMAGES = (flip, cut)
 
 
 def said_of(path):
-    """A pattern of the one line that names a damaged file."""
+    """A pattern of the one line that names what is damaged."""
     return rf"^[^\n]*{path.name} is damaged \(its checksum differs\)[^\n]*$"

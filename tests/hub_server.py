@@ -64,6 +64,9 @@ class HubServer:
         rest = parts[is_api + 3 :]
         if is_api and kind == "models" and name in self.models:
             return _json({"id": name, "sha": COMMIT} | self.models[name])
+        if "/".join(parts[:2]) in self.models and parts[-1] == "config.json":
+            config = b'{"model_type": "llama"}'
+            return 200, config, {"etag": f'"{_sha(config)}"', "x-repo-commit": COMMIT}
         if kind != "datasets" or name not in self.datasets:
             return _missing("RepoNotFound")
         files = self.datasets[name]

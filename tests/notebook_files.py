@@ -10,6 +10,7 @@ import json
 import linecache
 import re
 from copy import deepcopy
+from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
 
@@ -49,6 +50,18 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def locked_versions() -> dict[str, str]:
+    """Name to version of what requirements.txt names for every platform."""
+    text = (ROOT / "requirements.txt").read_text()
+    return dict(re.findall(r"^([\w.-]+)==(\S+) \\$", text, re.M))
+
+
+def has_locked_versions() -> bool:
+    """Whether what is installed here is what requirements.txt names."""
+    installed = {one.name.lower().replace("_", "-"): one.version for one in distributions()}
+    return locked_versions().items() <= installed.items()
 
 
 def build(path: Path, parameters: str, *cells: str) -> Path:

@@ -179,7 +179,9 @@ def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
     few = [{"text": "A harbour town by the sea.", "label": "a"}] * 9
     with pytest.raises(ValueError, match=r"has 1 usable rows of 9 \(.*repeated 8"):
         prepared(written(tmp_path / "few.jsonl", few), "")
-    bare = [{"text": f"A harbour town by sea number {n}.", "label": ""} for n in range(9)]
+    bare = [
+        {"text": f"The children tried to buy small car number {n}.", "label": ""} for n in range(9)
+    ]
     path = written(tmp_path / "bare.jsonl", bare)
     with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
         prepared(path, "")
@@ -213,6 +215,24 @@ def test_rows_without_options_are_left_out_and_too_few_are_an_error(tmp_path):
     audit = prepared(written(tmp_path / "es.jsonl", spanish), "")
     with pytest.raises(ValueError, match="0 of 6 rows have four distinct options made by a rule"):
         options.quizzes_of(audit.rows, audit.asked, 0)
+
+
+def test_the_plan_asks_quizzes_of_the_rows_that_have_options(tmp_path):
+    known = [f"The children tried to buy a small car on day {n}." for n in range(5)]
+    unknown = [f"El niño compró la casa número {n} de la calle." for n in range(55)]
+    of_endpoint = endpoint("http://127.0.0.1:9/v1")
+    for texts, n_quizzes in ((known + unknown, 5), (unknown, 0)):
+        place = written(tmp_path / f"{n_quizzes}.jsonl", [{"text": t, "label": "a"} for t in texts])
+        audit = prepared(place, "", model=of_endpoint, n=60)
+        cost = plan.plan_table(audit).set_index("method")
+        said, allow = announcing.announce_audit(audit), f"which {n_quizzes} of {len(texts)} rows"
+        n_calls = cost["n_calls"].fillna(0)
+        assert n_calls[preparing.DCQ] == plan.N_QUIZZES * n_quizzes
+        assert (allow in said) == bool(n_quizzes)
+        for method in (preparing.DCQ, preparing.RANKING):
+            why = plan.skip_reasons(audit)[method]
+            assert ("0 of 55 rows have four distinct options" in why) == (not n_quizzes)
+    assert not cost.loc[preparing.DCQ, "is_run"]
 
 
 def test_given_options_that_repeat_one_another_are_left_out(tmp_path):

@@ -271,7 +271,10 @@ def test_labels_that_do_not_fit_are_refused_before_anything_is_asked(parks, tmp_
 
 
 def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
-    rows = [{"a": f"A harbour town {n}.", "b": "By the sea.", "label": 0} for n in range(6)]
+    rows = [
+        {"a": f"A large town {n}.", "b": "The children buy a small car.", "label": 0}
+        for n in range(6)
+    ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     audit = prepared(str(tmp_path / "own.jsonl"), "", text_columns=["a", "b"])
     why = plan.skip_reasons(audit)
@@ -387,7 +390,6 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
         ({"replication": {"judge_model": "j"}}, "judge_base_url is empty"),
         ({"replication": {"cut": "half"}}, "want paper or share"),
         ({"min_k": {"k_percent": 0.0}}, "want above 0 to 100"),
-        ({"model": {"engine": "dask"}}, "want local or ray"),
         ({"model": {"dtype": "int8"}}, "want float32 or bfloat16 or float16 or native"),
         ({"data": {"task": "NLI"}}, "NLI needs 2 text_columns"),
     ],

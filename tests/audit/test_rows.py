@@ -119,7 +119,8 @@ def test_rows_left_out_are_counted_and_said(tmp_path):
     found, none = rows.load_with_comparison(data, "", 100, 0)
     assert none is None
     assert rows.describe_rows("a.jsonl", found) == (
-        "a.jsonl: 12 rows, 2 without a text, 1 too short, 3 repeated left out, 6 used"
+        "a.jsonl: 12 rows, 2 without a text, 1 of fewer than 16 characters, 3 repeated left out, "
+        "6 used"
     )
     with pytest.raises(ValueError, match=r"0 usable rows of 4 \(.*short 3.*shared 1\)"):
         rows.load_with_comparison(data, other, 100, 0)

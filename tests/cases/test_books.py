@@ -70,8 +70,6 @@ def test_half_of_each_part_is_in_training_and_background_stays_out():
 def test_a_short_module_is_no_book():
     with pytest.raises(ValueError, match="only 3 modules have 50 words, 4 books"):
         library.documentation_books(passages(3), n_books=4, n_words=50, seed=0)
-    with pytest.raises(ValueError, match="multiple of 4"):
-        library.documentation_books(passages(20), n_books=6, n_words=50, seed=0)
 
 
 def test_pages_hold_every_word_once():
@@ -99,10 +97,7 @@ def test_a_book_as_long_as_the_snippet_gives_itself():
     assert found["text"].tolist() == [text for text in shelf(5)["text"] for _ in range(2)]
 
 
-def test_too_short_books_equal_names_and_no_words_are_refused():
-    for numbers in ((0, 5), (2, 0)):
-        with pytest.raises(ValueError, match="at least 1"):
-            library.random_snippets(shelf(), *numbers, 0)
+def test_too_short_books_and_equal_names_are_refused():
     with pytest.raises(ValueError, match='book "b0" has 4 words, a snippet 5'):
         library.random_snippets(shelf(4), 2, 5, seed=0)
     with pytest.raises(ValueError, match="same name"):

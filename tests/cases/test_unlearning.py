@@ -99,15 +99,6 @@ def test_alternative_labels_are_learned_in_place_of_the_text(lms):
     assert nll(lms["relabelled"]) > nll(lms["original"])
 
 
-def test_labels_must_fit_their_texts(tokenizer):
-    with pytest.raises(ValueError, match="2 texts but labels for 1"):
-        Dose(("a", "b"), labels=((1,),))
-    texts = TrainingTexts(BACKGROUND, (Dose(("the cat",), labels=((1,),)),), tokenizer)
-    recipe = recipe_for(texts, n_background_tokens=0, **TINY)
-    with pytest.raises(ValueError, match="has 1 labels"):
-        training.training_stream(recipe, texts)
-
-
 def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
     """A model that predicts the very text: replaced names alone get another label."""
 
@@ -169,18 +160,12 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
 
 def test_the_window_holds_one():
     assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
-    with pytest.raises(ValueError, match="ratio_window must be above 1, got 1"):
-        unlearning_items.ratio_limits(1.0)
 
 
 def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
     assert few[MIN_K_SHARE].tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"must contain 1, got 1\.1 to 1\.2"):
-        unlearning_items.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
-    with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
-        unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
 
 
 def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
@@ -319,7 +304,7 @@ def test_similarity_of_a_text_with_itself_is_one(tokenizer, tmp_path):
     assert found == pytest.approx(similarities(encoder, first, second, batch_size=1), abs=1e-5)
     with pytest.raises(ValueError, match="no pairs"):
         similarities(encoder, ["a"], [])
-    with pytest.raises(ValueError, match="no trained pooler"):
+    with pytest.raises(ValueError, match="such as pooler"):
         load_sentence_encoder(tmp_path / "masked")
 
 

@@ -8,7 +8,6 @@ from notebook_files import ROOT
 from contamination.core import blind, blind_scores, folds, statistics, storage
 from contamination.core.blind import blind_table
 from contamination.core.blind_scores import cross_validated_scores, date_rule_scores
-from contamination.core.compared_pairs import n_compared
 from contamination.data import published
 from contamination.min_k import wikimia_tables
 
@@ -249,10 +248,10 @@ def test_near_copies_leave_few_pairs_to_compare():
     compared, which are two passages: at most one pair for each template and fold.
     """
     is_member = np.arange(20) % 2 == 0
-    assert n_compared(random_passages(20, seed=0), is_member, 5) == 20
+    assert blind_scores.n_compared(random_passages(20, seed=0), is_member, 5) == 20
     starts = random_passages(2, seed=1)
     families = [f"{start} {number:02d}" for start in starts for number in range(10)]
-    assert 0 < n_compared(families, is_member, 5) <= 10
+    assert 0 < blind_scores.n_compared(families, is_member, 5) <= 10
 
 
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():

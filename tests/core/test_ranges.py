@@ -11,7 +11,7 @@ from notebook_files import ROOT
 from contamination.audit import settings as own
 from contamination.cases import settings as cases
 from contamination.core import run
-from contamination.core.parameters import OwnSettings, ParameterError, declared_in
+from contamination.core.parameters import TYPES, OwnSettings, ParameterError, declared_in
 from contamination.core.ranges import parts_of, violated_rule
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -58,6 +58,9 @@ CLASSES = [
         ("", "a or empty", True),
         ("one-sentence summary", "summary or one-sentence summary", True),
         ([32, 33], "32 or 64", False),
+        ("2024-02-29", "a day YYYY-MM-DD", True),
+        ("2023-02-29", "a day YYYY-MM-DD", False),
+        ("", "a day YYYY-MM-DD", True),
         ("anything", "", True),
     ],
 )
@@ -68,8 +71,9 @@ def test_each_part_of_a_rule(value, rule, is_kept):
 
 def declared_everywhere():
     for path in NOTEBOOKS:
-        for parameter in declared_in(path).values():
-            yield path.stem, parameter.name, parameter.type_name, parameter.comment
+        for name, field in declared_in(path).model_fields.items():
+            (type_name,) = (each for each, kind in TYPES.items() if kind == field.annotation)
+            yield path.stem, name, type_name, field.description
     for kind in CLASSES:
         for field in dataclasses.fields(kind):
             yield kind.__name__, field.name, field.type, field.metadata["comment"]
@@ -137,6 +141,7 @@ BAD = [
     ("07", "learning_rate: 10.0", "want above 0 to 1"),
     ("08", "ratio_window: 1.0", "want above 1 to 100"),
     ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
+    ("08", "own_settings: {price_date: '2026-02-30'}", "'2026-02-30', want a day YYYY-MM-DD"),
     ("09", "max_rows: 0", "want 1 to 1000"),
     ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),

@@ -23,22 +23,6 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_full_disk_is_an_error_and_leaves_nothing_half_written(tmp_path, monkeypatch):
-    import errno
-    import os
-
-    path = storage.write_text(tmp_path / "a.txt", "old")
-
-    def no_space(handle):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(storage.os, "fsync", no_space)
-    with pytest.raises(OSError, match="No space left"):
-        storage.write_text(path, "new")
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
-
-
 def test_csv_keeps_full_precision_and_equal_tables_are_equal_bytes(tmp_path):
     table = pd.DataFrame({"x": [0.1 + 0.2, 1 / 3, np.nan], "name": ["a", "", "ü"]})
     first = storage.write_csv(tmp_path / "a.csv", table).read_bytes()
@@ -60,14 +44,6 @@ def test_equal_figures_are_equal_bytes(tmp_path):
     storage.write_figure(tmp_path / "a.png", figure())
     storage.write_figure(tmp_path / "b.png", figure())
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-
-
-def test_safetensors_round_trip(tmp_path):
-    arrays = {"w": np.arange(6, dtype=np.float32).reshape(2, 3).T}
-    storage.write_safetensors(tmp_path / "a.safetensors", arrays, {"dtype": "float32"})
-    again, metadata = storage.read_safetensors(tmp_path / "a.safetensors")
-    np.testing.assert_array_equal(again["w"], arrays["w"])
-    assert metadata == {"dtype": "float32"}
 
 
 def test_hash_ignores_the_order_of_keys_and_nothing_else():

@@ -365,13 +365,8 @@ def test_the_row_of_a_partition_counts_and_hashes_what_is_printed():
         "n_unique": 2,
         "sha256": storage.hash_of(["text: a", "text: b", "text: a"]),
     }
-    texts = partitions.partition_row("p", "t", "/home/me/x.csv", ["text: a", "text: b", "text: a"])
-    assert texts["sha256"] == row["sha256"]
-    assert texts["source"] == "x.csv"
-    with pytest.raises(ValueError, match="has no instances"):
-        partitions.partition_row("p", "t", "s", [])
     with pytest.raises(ValueError, match="no columns named"):
-        partitions.partition_row("p", "t", "s", rows)
+        partitions.partition_row("p", "t", "s", rows, [])
 
 
 # Labelled passages

@@ -243,13 +243,33 @@ def test_the_original_takes_the_place_of_one_perturbation():
         ("The correct answer is: (A)", "A"),
         ("E) None of the provided options.", "E"),
         ("B) Summary: A star has died.", "B"),
+        ("B - Summary: Vitamin C is good.", "B"),
+        ("Option B is the exact wording.", "B"),
+        ("I would choose B.", "B"),
+        ("I'd choose option B, as it reads well.", "B"),
+        ("Final answer: B", "B"),
+        ("pick B) text: one", "B"),
+        ("\\boxed{B}", "B"),
+        ("<think>A or C? A has a typo.</think>\n\nB", "B"),
+        ("It is A, or C.\n</think>Answer: B", "B"),
+        ("A) changes a word.\nB) is exact.\nFinal answer: B", "B"),
+        ("We compare A and B first.\n\n**Answer:** B", "B"),
+        ("B) question: Who?\nanswer: D", "B"),  # the option's own last line
     ],
 )
 def test_single_letters_are_read(text, letter):
     assert read_letter(Answer(text, "ok")) == (letter, "ok")
 
 
-@pytest.mark.parametrize("text", ["A or B", "AB", "A, C", "F", "A film critic said", "B) x\nC) y"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("A or B", "AB", "A, C", "A - C", "F", "A film critic said", "Answer: A film critic said"),
+        *("B) x\nC) y", "A\nB", "question: Who?\nanswer: D", "B) x\nC) y\nanswer: D"),
+        *("I would not choose B.", "Option B is not exact.", "Option B is better than C."),
+        "<think>It must be A",  # cut
+    ],
+)
 def test_no_single_letter_is_no_answer(text):
     assert read_letter(Answer(text, "ok")) == ("", "unparsable")
 

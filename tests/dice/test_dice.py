@@ -673,7 +673,7 @@ def test_a_damaged_fine_tuning_is_named_and_made_again(checkpoints):
     weights = fine_tuning.fine_tune(checkpoints[0], rows, settings) / "model.safetensors"
     whole = weights.read_bytes()
     flip(weights)
-    with pytest.warns(UserWarning, match=said_of(weights)):
+    with pytest.warns(UserWarning, match=said_of(weights.parent)):
         assert fine_tuning.fine_tune(checkpoints[0], rows, settings) == weights.parent
     assert weights.read_bytes() == whole
 

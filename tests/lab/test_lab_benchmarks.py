@@ -210,8 +210,6 @@ def test_drift_is_the_only_difference_between_the_eras():
     years = rows["text"].str.extract(r"in (20\d\d)")[0].astype(int)
     assert (years[rows["era"] == "older"] < 2016).all()
     assert (years[rows["era"] == "newer"] > 2021).all()
-    with pytest.raises(ValueError, match="drift must be in"):
-        event_articles(1.5)
 
 
 def test_words_are_listed_from_frequent_to_rare():
@@ -223,17 +221,3 @@ def test_words_are_listed_from_frequent_to_rare():
                 frequencies = [zipf_frequency(word, "en") for word in words]
                 assert len(set(words)) == len(words)
                 assert frequencies == sorted(frequencies, reverse=True), (benchmark.name, name)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"part": "dev"}, "part must be one of"),
-        ({"n": 0}, "n must be at least 1"),
-        ({"naturalness": 1.5}, "naturalness must be in"),
-    ],
-)
-def test_bad_requests_are_refused(change, message):
-    request = {"benchmark": BENCHMARKS["topics"], "n": 5, "seed": 0, "part": "test", **change}
-    with pytest.raises(ValueError, match=message):
-        grammar.draw_groups(**request)

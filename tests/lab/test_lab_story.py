@@ -73,9 +73,3 @@ def test_a_question_is_read_with_its_answer(tale):
     first = tale.questions.iloc[0]
     text = story.question_texts(tale.questions)[0]
     assert text == f"Question: {first['question']}\nAnswer: {first['answer']}"
-
-
-@pytest.mark.parametrize("n_people", [1, 1000])
-def test_too_few_or_too_many_people_are_refused(n_people):
-    with pytest.raises(ValueError, match=f"people, got {n_people}"):
-        story.build_story(4, n_people, 4, 0)

@@ -5,6 +5,7 @@ import inspect
 
 import pandas as pd
 import pytest
+from notebook_files import locked_versions
 
 from contamination.core import storage
 from contamination.core.overlap import ngram_overlap_share, ngrams
@@ -89,6 +90,14 @@ def test_the_corpus_is_the_same_everywhere_and_another_one_is_named(collected, m
     monkeypatch.setattr(docstrings, "SIGNATURES", docstrings.DOCSTRINGS)
     with pytest.warns(UserWarning, match=r"signatures of numpy .* are not those of the lock"):
         docstrings.collect_signatures()
+
+
+def test_the_corpus_is_that_of_the_versions_in_the_lock(collected):
+    """Another version of one of the four in the lock would move every number of the lab."""
+    versions = collected.groupby("package")["package_version"].first()
+    locked = locked_versions()
+    for package, name in docstrings.PACKAGES.items():
+        assert versions[package] == locked[name]
 
 
 def test_the_four_packages_give_megabytes_of_distinct_prose(collected):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from damage import cut, flip, said_of
-from safetensors import SafetensorError
+from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from contamination.core import storage
@@ -20,7 +20,7 @@ from contamination.lab import training
 from contamination.lab.packing import IGNORED, training_stream
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for, recipe_hash
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
-from contamination.models.loading import load_causal_lm, save_causal_lm
+from contamination.models.loading import load_causal_lm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32, "batch_size": 4}
@@ -146,17 +146,16 @@ def test_a_cached_model_costs_no_training(texts, monkeypatch):
 def test_a_damaged_checkpoint_is_named_and_trained_again(texts, folders, name, damage):
     recipe = recipe_for(texts, **TINY)
     folder = training.train(recipe, texts)
-    damaged = folder / name
-    damage(damaged)
+    damage(folder / name)
     for reads in (training.describe, load_causal_lm):
-        with pytest.raises(ValueError, match=said_of(damaged)) as refused:
+        with pytest.raises(ValueError, match=said_of(folder)) as refused:
             reads(folder)
-        assert f"/lab/models/{folder.name}" in str(refused.value).partition("rm -r ")[2]
-    with pytest.warns(UserWarning, match=said_of(damaged)):
+        assert f"/lab/models/{folder.name} is" in str(refused.value)
+    with pytest.warns(UserWarning, match=said_of(folder)):
         assert training.train(recipe, texts) == folder
     for path in folders[0].iterdir():
         assert (folder / path.name).read_bytes() == path.read_bytes()
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert list(folder.parent.glob("[!.]*")) == [folder]
 
 
 def test_first_steps_alone_have_the_losses_of_the_whole_training(texts, folders):
@@ -165,21 +164,6 @@ def test_first_steps_alone_have_the_losses_of_the_whole_training(texts, folders)
     assert losses[-1] < losses[0]
     first = training.first_losses(recipe_for(texts, **TINY), texts, 3)
     assert first.astype(np.float32).tolist() == losses[:3].tolist()
-    later = recipe_for(texts, **TINY, parent="the hash of a checkpoint")
-    with pytest.raises(ValueError, match="only a training from scratch"):
-        training.first_losses(later, texts, 3)
-
-
-def test_a_disk_that_is_full_when_a_model_is_saved_names_its_folder(folders, tmp_path):
-    lm = load_causal_lm(folders[0], device="cpu")
-
-    class Full:
-        def save_pretrained(self, *_, **__):
-            raise SafetensorError("Error while serializing: I/O error: (os error 28)")
-
-    with pytest.raises(storage.DiskFullError, match=f"make room in {tmp_path}/models "):
-        save_causal_lm(lm, tmp_path / "models" / "a", Full())
-    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_a_checkpoint_loads_as_any_hub_model_does(folders, tokenizer):
@@ -220,8 +204,8 @@ def test_training_continues_from_its_parent(texts, folders):
     # Nothing is learned at rate 0, so the child must be its parent.
     settings = {**TINY, "n_background_tokens": 100, "learning_rate": 0.0, "parent": parent_hash}
     child = training.train(recipe_for(texts, **settings), texts, parent=parent)
-    before, _ = storage.read_safetensors(parent / "model.safetensors")
-    after, _ = storage.read_safetensors(child / "model.safetensors")
+    before = load_file(parent / "model.safetensors")
+    after = load_file(child / "model.safetensors")
     assert all(np.array_equal(before[name], after[name]) for name in before)
     with pytest.raises(ValueError, match="the parent given is None"):
         training.train(recipe_for(texts, **settings), texts)
@@ -254,8 +238,6 @@ def test_a_recipe_names_its_texts_and_its_settings(texts, tokenizer):
         ({"schedule": "step"}, "schedule must be one of"),
         ({"dtype": "float16"}, "dtype must be one of"),
         ({"objective": "span"}, "objective must be one of"),
-        ({"width": 15}, "width 15 must be"),
-        ({"context": 65}, "multiple of block"),
     ],
 )
 def test_impossible_recipes_are_refused(texts, change, message):
@@ -470,4 +452,4 @@ def test_a_training_that_is_killed_while_it_writes_leaves_no_model(texts, tmp_pa
     monkeypatch.setattr(storage, "write_text", watched)
     folder = training.train(recipe_for(texts, **TINY), texts)
     assert there and all(name.startswith(".") for name in there)
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert list(folder.parent.glob("[!.]*")) == [folder]

@@ -48,13 +48,6 @@ def test_a_family_gives_its_longest_passage_that_is_no_table_of_numbers(small_wo
     assert set(chosen["family"]) == {"a", "b"}
 
 
-def test_unknown_role_and_size_are_named(small_world):
-    with pytest.raises(ValueError, match='no passage has the role "held-out": this split has mem'):
-        world.one_per_family(small_world, small_world.passages, "held-out")
-    with pytest.raises(ValueError, match='unknown size "XXL": choose from XS, S, M, L'):
-        world.base_model(small_world, 10, 0, "XXL")
-
-
 def test_a_world_with_another_benchmark_is_not_served_by_the_cache_of_the_first(monkeypatch):
     prose = pd.DataFrame({"role": ["background"], "text": [PROSE]})
     monkeypatch.setattr(world, "collect_docstrings", pd.DataFrame)

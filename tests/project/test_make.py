@@ -5,6 +5,7 @@ notes that it ran.
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -12,10 +13,8 @@ import pytest
 from notebook_files import CONTENTS, NOTEBOOKS, ROOT
 
 STUB = """#!/bin/bash
-# Called as: python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS, or to
-# check an environment (FOLDER/bin/python scripts/environment.py --check).
-[ "$2" = --check ] && exit $(cat "$(dirname "$0")/check")
-echo "$0" >> pythons.txt
+# Called as: python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS, or to count cores.
+[ "$1" = -c ] && echo 2 1 && exit
 name=$(basename "$3" .ipynb)
 echo "$name" >> runs.txt
 [ -e fail ] && exit 1
@@ -74,14 +73,30 @@ def test_every_notebook_is_in_the_one_list_of_them():
 
 
 def test_everything_runs_once_in_the_order_of_dependence(tree):
-    code, _, ran = make(tree, "reproduce")
+    code, printed, ran = make(tree, "reproduce")
     assert code == 0
+    assert f"{len(NOTEBOOKS)} notebooks are to be run, 2 at a time" in printed
+    assert "still to do: nothing" in printed.splitlines()[-1]
     assert sorted(ran) == [path.stem for path in NOTEBOOKS]
     assert ran.index("09_results") > ran.index("02_dcq")
     # The base model is trained once, before those that continue it.
     assert ran.index("01_data_prep") < ran.index("02_dcq")
     code, printed, ran = make(tree, "reproduce")
-    assert code == 0 and "Nothing to be done for 'reproduce'" in printed and ran == []
+    assert code == 0 and ran == []
+    assert printed == "nothing is to be run: outputs/demo is newer than all that it is made of\n"
+
+
+def test_of_those_that_wait_the_longest_starts_first(tree):
+    *_, ran = make(tree, "reproduce", "JOBS=1")
+    minutes = {row["notebook"]: int(row["minutes"]) for row in CONTENTS if row["after"]}
+    assert next(name for name in ran if name in minutes) == max(minutes, key=minutes.get)
+
+
+def test_named_notebooks_are_the_only_ones_that_run(tree):
+    chosen = "NOTEBOOKS=01_data_prep 00_start_here"
+    code, printed, ran = make(tree, "reproduce", chosen)
+    assert code == 0 and sorted(ran) == ["00_start_here", "01_data_prep"]
+    assert printed.startswith("2 notebooks are to be run")
 
 
 def test_a_parameter_file_reruns_its_notebook_and_what_reads_its_tables(tree):
@@ -121,38 +136,20 @@ def test_an_unknown_profile_is_one_line_that_names_those_there_are(tree):
 
 
 @pytest.mark.parametrize("goal", ["reproduce", "02_dcq", "site", "slides"])
-def test_a_full_run_is_one_line_that_names_its_files(tree, goal):
+def test_a_full_run_is_one_line_that_says_how_its_files_run(tree, goal):
     shutil.copytree(ROOT / "params/full", tree / "params/full")
     code, printed, ran = make(tree, goal, "PROFILE=full")
-    assert code != 0
-    for path in (ROOT / "params/full").iterdir():
-        assert f"params/full/{path.name}" in printed
+    assert code != 0 and ran == []
     assert "-m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS" in printed
     assert len(printed.splitlines()) == 1
-    assert ran == []
 
 
-@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_an_active_environment_that_satisfies_the_lock_serves_as_it_is(tree, variable):
-    active = tree / "active"
-    executable(active / "bin/python", STUB)
-    executable(tree / "python", "#!/bin/bash\necho set up: $*\n")
-    (active / "bin/check").write_text("0")
-    setting = {variable: str(active), "PYTHON": "./python"}
-    code, printed, ran = make(tree, "01_data_prep", **setting)
-    assert code == 0 and ran == ["01_data_prep"]
-    assert f"set up: scripts/environment.py {active} " in printed
-    assert (tree / "pythons.txt").read_text() == f"{active}/bin/python\n"
-    # Once: the second time nothing is to be done.
-    assert "set up" not in make(tree, "01_data_prep", **setting)[1]
-
-
-def test_an_active_environment_that_does_not_satisfy_it_is_left_alone(tree):
-    active = tree / "active"
-    executable(active / "bin/python", STUB)
-    (active / "bin/check").write_text("1")
-    assert make(tree, "01_data_prep", CONDA_PREFIX=str(active))[0] == 0
-    assert (tree / "pythons.txt").read_text() == ".venv/bin/python\n"
+def test_an_environment_of_one_s_own_is_used(tree):
+    executable(tree / "own/bin/python", STUB)
+    (tree / "own/.installed").touch()
+    (tree / ".venv/bin/python").unlink()
+    assert make(tree, "01_data_prep", VENV="own")[2] == ["01_data_prep"]
+    assert "scripts/install.sh other " in make(tree, "-n", "setup", "VENV=other")[1]
 
 
 def test_the_newest_python_that_runs_is_taken(tree):
@@ -161,10 +158,9 @@ def test_the_newest_python_that_runs_is_taken(tree):
     for name in ("python3.12", "python3.11", "python3"):
         executable(tree / "bin" / name, "#!/bin/bash\nexit 0\n")
     path = f"{tree / 'bin'}:{os.environ['PATH']}"
-    assert (
-        "python3.12 scripts/environment.py new"
-        in make(tree, "-n", "setup", "VENV=new", PATH=path)[1]
-    )
+    (tree / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/install.sh", tree / "scripts")
+    assert 'PYTHON="python3.12"' in make(tree, "-n", "setup", "VENV=new", PATH=path)[1]
     for name in ("python3.12", "python3.11", "python3"):
         executable(tree / "bin" / name, "#!/bin/bash\nexit 1\n")
     code, printed, _ = make(tree, "setup", "VENV=new", PATH=path)
@@ -181,8 +177,8 @@ def test_a_failed_notebook_is_run_again(tree):
 def test_help_lists_targets_with_needs(tree):
     code, printed, _ = make(tree)
     assert code == 0
-    for target in ("reproduce", "test", "data", "02_dcq"):
-        assert f"\n  {target} " in printed
+    for target in ("reproduce", "test", "data", *(path.stem for path in NOTEBOOKS)):
+        assert re.search(rf"^  {target} +\S", printed, re.M)
 
 
 @pytest.mark.parametrize(

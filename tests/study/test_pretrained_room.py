@@ -211,6 +211,29 @@ def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypa
     assert "--detector adds to the study pretraining" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--name", "x"], "unrecognized arguments: --name x"),
+        (["--units", "0", "6"], "pretrained has no part 6: its parts are 0, 1, 2, 3, 4, 5"),
+        (["--folder", "nowhere"], "there is no folder"),
+        (["--engine", "dask"], "invalid choice: 'dask'"),
+    ],
+)
+def test_no_new_ledger_is_begun_by_a_slip(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.setattr(pretrained, "write_unit", None)
+    with pytest.raises(SystemExit):
+        run_script(tmp_path, *words)
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_ray_one_line_says_how_to_install_it(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit, match=r"^Ray is not installed: pip install -r requirements-e"):
+        run_script(small, "--engine", "ray")
+
+
 # The page
 
 

@@ -10,17 +10,17 @@ import pandas as pd
 import torch
 
 from contamination.audit import comparison
+from contamination.audit.options import RULE, WRITTEN, source_of
 from contamination.audit.plan import (
-    GIVEN,
     batches_of,
     local_models,
     local_tokens,
     plan_table,
     probed_methods,
+    quizzed_instances,
     skip_reasons,
-    source_of,
 )
-from contamination.audit.prepared import Audit, name_of
+from contamination.audit.prepared import DCQ, RANKING, Audit, name_of
 from contamination.audit.settings import LAB
 from contamination.models.chat import estimate
 from contamination.models.prompt_log_probs import known_form
@@ -50,8 +50,12 @@ def announce_audit(audit: Audit) -> str:
             f"{n_written:,} to write here, {_seconds(model, n_read, n_written, speed)}"
         )
     source = source_of(audit.rows, asked)
-    if source != GIVEN:
+    if source == WRITTEN:
         lines.append(f"options of the quizzes: {source}")
+    elif source == RULE and not (reasons[DCQ] and reasons[RANKING]):
+        n_can = sum(map(len, quizzed_instances(audit)))
+        n_rows = sum(len(rows.rows) for rows in audit.quizzed)
+        lines.append(f"options of the quizzes: {source}, which {n_can} of {n_rows} rows allow")
     if audit.unseen is not None:
         lines.append(comparison.describe_check(audit.text_alone, *audit.near_copies))
     if asked.endpoints and not audit.refusal:

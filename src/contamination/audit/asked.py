@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from contamination.audit.prepared import MODEL, RunEndpoints
-from contamination.audit.settings import LAB, check_name
+from contamination.audit.settings import check_name
 from contamination.models.chat import ChatError, Secret
 from contamination.models.exchange import Endpoint
 from contamination.models.source import check_model
@@ -36,8 +36,6 @@ def check_ready(asked: RunEndpoints, references: Sequence[str] = ()) -> None:
     for name in [*(one for one in asked.models if isinstance(one, str)), *references]:
         if unchecked := check_name(name):  # without a connection it cannot be loaded either
             raise FileNotFoundError(unchecked)
-        if not name.startswith(LAB):
-            check_model(name)  # its configuration: gated, or with code of its own
 
 
 def _check_listens(who: Endpoint) -> None:

@@ -31,8 +31,8 @@ from contamination.core.blind_scores import (
     TF_IDF,
     date_rule_scores,
     feasible_folds,
+    n_compared,
 )
-from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
 from contamination.core.statistics import CHANCE
 from contamination.core.tables import interval_text, p_text

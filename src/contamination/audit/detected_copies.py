@@ -72,7 +72,7 @@ def detected_copies(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def load_detection_table() -> pd.DataFrame:
-    """The table of the study as the package carries it, ``scripts/detected_copies.py``."""
+    """The table of the study as the package carries it, ``scripts/package_tables.py``."""
     return storage.read_csv(PATH)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contamination.audit.settings import NATIVE, Model
 from contamination.lab.training import has_native_bfloat16
-from contamination.models import bos, engine
+from contamination.models import bos, causal
 from contamination.models.causal import CausalLM
 from contamination.models.loading import device_named
 
@@ -17,9 +17,9 @@ def load_model(settings: Model, name: str | Path = "") -> CausalLM:
     Errors as ``models.causal.load_causal_lm`` and ``models.loading.device_named``.
     """
     name = str(name) or settings.first
-    is_placed = settings.device_map or settings.engine != "local"  # by those that place it
-    device = device_named(settings.device) if settings.device or not is_placed else None
-    return engine.load(
+    # With a map it is the map that places it.
+    device = None if settings.device_map and not settings.device else device_named(settings.device)
+    return causal.load_causal_lm(
         name,
         settings.revision_of(name),
         dtype=arithmetic(settings),
@@ -27,8 +27,6 @@ def load_model(settings: Model, name: str | Path = "") -> CausalLM:
         device_map=settings.device_map or None,
         safetensors_only=settings.safetensors_only,
         bos=bos.parse_bos(settings.bos),
-        engine=settings.engine,
-        ray_address=settings.ray_address,
     )
 
 

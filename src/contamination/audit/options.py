@@ -9,14 +9,13 @@ wrote, which is what the same quiz on rows that nobody can have read is for.
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import regex
 
-from contamination.audit.plan import GIVEN, WRITTEN, source_of
 from contamination.audit.prepared import PERTURBER, RunEndpoints, ask
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core import storage
@@ -25,12 +24,13 @@ from contamination.data.partitions import format_instance
 from contamination.dcq.perturbation import FIFTH, perturb
 from contamination.dcq.quizzes import OPTION_COLUMNS
 
+GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 _N_TRIES = 60
 # Words that stand for one another in most places, with the forms that occur.
 _GROUPS = json.loads(
     (resources.files("contamination.audit") / "interchangeable_words.json").read_text()
 )
-_WORD = re.compile(r"[A-Za-z-]+")
+_WORD = regex.compile(r"[\p{L}\p{M}-]+")
 _KNOWN: dict[str, tuple[str, ...]] = {}
 for _group in _GROUPS:
     for _word in _group:
@@ -47,7 +47,7 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
     """
     generator = np.random.default_rng(int(storage.hash_of([seed, text])[:15], 16))
 
-    def draw(match: re.Match[str]) -> str:
+    def draw(match: Any) -> str:
         word = match[0]
         if not (choices := _KNOWN.get(word.lower())):
             return word
@@ -64,6 +64,13 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
     return list(found.values())
 
 
+def source_of(rows: Rows, asked: RunEndpoints) -> str:
+    """Where the options of these rows come from."""
+    if rows.has_options:
+        return GIVEN
+    return WRITTEN if PERTURBER in asked.helpers else RULE
+
+
 def quizzes_of(
     rows: Rows, asked: RunEndpoints, seed: int, with_fifth: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -71,27 +78,41 @@ def quizzes_of(
 
     ``with_fifth`` has it write a fifth perturbation. ValueError if too few rows get options.
     """
-    source, counts = source_of(rows, asked), pd.DataFrame()
-    if source == WRITTEN:
-        written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
-        quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
-    elif source == GIVEN:
-        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("")
-        quizzes[FIFTH] = rows.rows[FIFTH].fillna("") if FIFTH in rows.rows else ""
-        quizzes = quizzes.astype(dict.fromkeys([*OPTION_COLUMNS, FIFTH], str))
-        quizzes.insert(1, "instance", rows.instances)
-        texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
-        is_distinct = texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
-        quizzes = quizzes[is_distinct].reset_index(drop=True)
-    else:
-        quizzes = _quizzes_by_rule(rows, seed)
+    if source_of(rows, asked) != WRITTEN:
+        return quizzes_unasked(rows, seed), pd.DataFrame()
+    written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
+    quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
+    return _enough(quizzes, rows, WRITTEN), counts
+
+
+def quizzes_unasked(rows: Rows, seed: int) -> pd.DataFrame:
+    """Quizzes that need no perturber: of the rows that have or can be given four distinct options.
+
+    ValueError if too few rows have.
+    """
+    if rows.has_options:
+        return _enough(_quizzes_given(rows), rows, GIVEN)
+    return _enough(_quizzes_by_rule(rows, seed), rows, RULE)
+
+
+def _enough(quizzes: pd.DataFrame, rows: Rows, source: str) -> pd.DataFrame:
     if len(quizzes) < FEWEST_ROWS:
         cure = "name a perturber_model, or give the columns option_a to option_d"
         raise ValueError(
             f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, and "
             f"at least {FEWEST_ROWS} are needed: {cure}"
         )
-    return quizzes, counts
+    return quizzes
+
+
+def _quizzes_given(rows: Rows) -> pd.DataFrame:
+    quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("")
+    quizzes[FIFTH] = rows.rows[FIFTH].fillna("") if FIFTH in rows.rows else ""
+    quizzes = quizzes.astype(dict.fromkeys([*OPTION_COLUMNS, FIFTH], str))
+    quizzes.insert(1, "instance", rows.instances)
+    texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
+    is_distinct = texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
+    return quizzes[is_distinct].reset_index(drop=True)
 
 
 def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:

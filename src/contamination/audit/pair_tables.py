@@ -5,7 +5,6 @@ Each clean model takes the contaminated one's part once, against the next clean 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -84,8 +83,8 @@ def tables_of(
     tables["auroc_layers"], panels = _auroc_by_layer(pool)
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
-    one_at_a_time = partial(load_model, settings.model)
-    more = pair_flags.more_flags(pairs, trained, pool, layer, one_at_a_time)
+    load = partial(load_model, settings.model)
+    more = pair_flags.more_flags(pairs, trained, pool, layer, load)
     tables["flags"] = pd.concat([paper_rows.flags(shown, layer), more], ignore_index=True)
     is_printed = settings.paper_model == PRINTED_MODEL and pairs.topic == MATH
     printed = published_tables.printed_topic_auroc() if is_printed else None
@@ -95,8 +94,6 @@ def tables_of(
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     tables["inflation"] = paper_rows.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)
-    # All four models at most are held at once, in this process: a cluster has room for one.
-    load = partial(load_model, dataclasses.replace(settings.model, engine="local"))
     sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
     lms = {name: load(str(trained[name][0].folder)) for name in sampled}
     # The detector is trained on the first clean model.

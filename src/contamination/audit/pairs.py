@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Pairs as Told
+from contamination.core.words import units
 from contamination.data import partitions, sources
 from contamination.dice.answers import final_answer, is_plain_number
 from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
@@ -49,7 +50,6 @@ from contamination.dice.pool import (
     measure_pool,
 )
 from contamination.models import bos
-from contamination.models.engine import sweep
 from contamination.models.source import check_model, load_config
 
 N_QUESTIONS = 4  # of a set, at least
@@ -213,7 +213,7 @@ def _in_form(answer: str) -> str | None:
     """
     if "####" in answer:
         return answer if final_answer(answer) else None
-    is_short = 0 < len(answer.split()) <= LONGEST_ANSWER and "\n" not in answer.strip()
+    is_short = 0 < len(units(answer)) <= LONGEST_ANSWER and "\n" not in answer.strip()
     return f"#### {answer}" if is_short else None
 
 
@@ -286,9 +286,7 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTuned
             jobs.append((settings.model.first, mixture.rows(order.seed), order))
             read.append((name, seed, mixture))
     trained: dict[str, dict[int, FineTunedModel]] = {one.name: {} for one in pairs.wanted}
-    folders = sweep(
-        fine_tune, jobs, engine=settings.model.engine, ray_address=settings.model.ray_address
-    )
+    folders = [fine_tune(*job) for job in jobs]
     for (name, seed, mixture), folder in zip(read, folders, strict=True):
         n_steps = math.ceil(mixture.n_rows / settings.own_batch_size)
         trained[name][seed] = FineTunedModel(Path(folder), mixture, n_steps)

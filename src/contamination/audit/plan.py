@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from contamination.audit.options import WRITTEN, quizzes_unasked, source_of
 from contamination.audit.prepared import (
     COMPARING,
     DCQ,
@@ -53,7 +54,6 @@ from contamination.replication.instructions import (
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.
 N_QUIZZES = 1 + len(LETTERS)
-GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _CHEAT_FORMAT = "CSV"
@@ -69,17 +69,23 @@ Batch = tuple[str, Endpoint, list[Request], str]
 # DCQ and option ranking
 
 
-def source_of(rows: Rows, asked: RunEndpoints) -> str:
-    """Where the options of these rows come from."""
-    if rows.has_options:
-        return GIVEN
-    return WRITTEN if PERTURBER in asked.helpers else RULE
+def quizzed_instances(audit: Audit) -> list[list[str]]:
+    """Originals of the rows that a quiz can be made of, of the dataset and of unseen rows.
+
+    All of them where a perturber will write options. ValueError if too few rows have options.
+    """
+    return [
+        rows.instances
+        if source_of(rows, audit.asked) == WRITTEN
+        else quizzes_unasked(rows, audit.told.seed)["instance"].tolist()
+        for rows in audit.quizzed
+    ]
 
 
 def quiz_requests(audit: Audit) -> list[Request]:
     """Everything at most; the originals stand for options that are not there yet."""
     n_quizzes = N_QUIZZES + audit.told.dcq.second_perturbation
-    asked = [(t, k) for rows in audit.quizzed for k in range(n_quizzes) for t in rows.instances]
+    asked = [(t, k) for texts in quizzed_instances(audit) for k in range(n_quizzes) for t in texts]
     prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names) for t, k in asked]
     return requests_of_prompts(prompts, audit.asked.quiz_options)
 
@@ -97,8 +103,13 @@ def option_requests(audit: Audit) -> list[Request]:
 def ranking_texts(audit: Audit) -> list[str]:
     """What an address is asked for the ranking, at most."""
     start = header(*audit.names)
-    texts = [text for rows in audit.quizzed for text in rows.instances]
+    texts = [text for texts in quizzed_instances(audit) for text in texts]
     return [f"{start}{text}{k}" for k in range(4) for text in texts]
+
+
+def passage_texts(audit: Audit) -> list[str]:
+    """What an address is asked for Min-k% Prob."""
+    return [text for rows in audit.sets for text in audit.scored_texts(rows)]
 
 
 # Replication
@@ -171,8 +182,7 @@ def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
     if len(pieces) < FEWEST_ROWS:
         raise ValueError(
             f"{len(pieces)} of {len(rows.rows)} rows can be cut into two pieces of at least "
-            f"{FEWEST_WORDS} words, and at least {FEWEST_ROWS} are needed: name longer texts, in a "
-            "script that puts spaces between words"
+            f"{FEWEST_WORDS} words, and at least {FEWEST_ROWS} are needed: name longer texts"
         )
     return pd.concat(pieces)
 
@@ -209,6 +219,11 @@ def skip_reasons(audit: Audit) -> dict[str, str]:
     if audit.refusal:
         refused = [name for name in COMPARING if not reasons[name] and name not in of_labelled]
         reasons |= dict.fromkeys(refused, audit.refusal)
+    if quizzing := [name for name in (DCQ, RANKING) if not reasons[name]]:
+        try:
+            quizzed_instances(audit)
+        except ValueError as error:
+            reasons |= dict.fromkeys(quizzing, str(error))
     return reasons
 
 
@@ -243,11 +258,10 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
     if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
     # The form that takes most, of those that the probe may find.
-    texts = {MIN_K: [text for rows in audit.sets for text in audit.scored_texts(rows)]}
-    texts[RANKING] = ranking_texts(audit)
-    for name in (MIN_K, RANKING):
+    for name, texts_of in ((MIN_K, passage_texts), (RANKING, ranking_texts)):
         if name in probed:
-            found.append((name, endpoint, score_requests(texts[name], form or CHAT), MODEL))
+            requests = score_requests(texts_of(audit), form or CHAT)
+            found.append((name, endpoint, requests, MODEL))
     return found
 
 
@@ -303,6 +317,6 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
         DCQ: (5 * sum(sizes), 0),
         REPLICATION: (n_prompts, n_prompts),
         RANKING: (4 * sum(sizes), 0),
-        MIN_K: (tokens([text for rows in audit.sets for text in audit.scored_texts(rows)]), 0),
+        MIN_K: (tokens(passage_texts(audit)), 0),
         DICE: (sizes[0] * (1 + len(audit.told.dice.reference_models)), 0),
     }

@@ -29,7 +29,7 @@ OBVIOUS = ("text", "question", "prompt", "input", "instance", "problem")  # name
 # Why a row is left out, by its count, in the order of reasons.
 _LEFT_OUT = {
     "n_empty": "without a text",
-    "n_short": "too short",
+    "n_short": f"of fewer than {FEWEST_LETTERS} characters",
     "n_unlabelled": "without a label",
     "n_repeated": "repeated",
     "n_shared": "that the dataset has too",

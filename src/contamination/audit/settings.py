@@ -61,8 +61,6 @@ class Model(OwnSettings):
     bos: str = setting(
         "", "beginning-of-sequence token, empty: as declared [first or none or empty]"
     )
-    engine: str = setting("local", "ray: on a cluster, see docs/cluster.md [local or ray]")
-    ray_address: str = setting("", 'its address, "auto" for the one on this machine')
     base_url: str = setting(
         "", "OpenAI-compatible address up to /v1, empty for local models [address]"
     )

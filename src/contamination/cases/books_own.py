@@ -10,10 +10,10 @@ import pandas as pd
 from contamination.audit.asked import check_models
 from contamination.audit.local_models import load_model
 from contamination.cases.library import TEST, VALIDATION, read_books
-from contamination.cases.settings import OwnBooks
+from contamination.cases.settings import OwnBooks, price_of
 from contamination.min_k.detect import detect
 from contamination.min_k.served import detect_served
-from contamination.models.chat import Endpoint, Price
+from contamination.models.chat import Endpoint
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:
@@ -23,7 +23,7 @@ def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     books, or two books have the same text; other errors as ``library.read_books``.
     """
     names = "validation_members_folder", "validation_non_members_folder", "test_folder"
-    folders = [*settings.only(*names).values()]
+    folders = [getattr(settings, name) for name in names]
     if not any(folders):
         return None
     if not all(folders):
@@ -68,7 +68,5 @@ def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd
         return lambda texts, **options: detect(texts, load_model(who), **options)
     check_models([settings.neighbor_model])
     endpoint = Endpoint(who.base_url, who.first, who.key_variable or None)
-    if len(who.prices) not in (0, 2) or bool(who.prices) != bool(who.price_date):
-        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
-    price = Price(*who.prices, date=who.price_date) if who.prices else None
+    price = price_of(who.prices, who.price_date)
     return partial(detect_served, endpoint=endpoint, price=price, cap=who.cost_cap or None)

@@ -107,7 +107,9 @@ def own_study(settings: OwnStudy) -> Study | None:
     _check(settings)
     tokenizer = _tokenizer(settings)
     seed = settings.own_seeds[0]
-    examples = _dealt(_examples_to_insert(settings), settings.n_inserted, seed, tokenizer, settings)
+    files, column = settings.insert, settings.text_column
+    pool = examples_of_files(files, column) if files else released_examples()
+    examples = _dealt(pool, settings.n_inserted, seed, tokenizer, settings)
     inserted = tuple(examples[examples["is_member"]]["text"])
     n_inserted = int(_lengths(tokenizer, inserted).sum())
     main = round(100 * n_inserted / settings.share_pct)
@@ -142,8 +144,8 @@ def own_study(settings: OwnStudy) -> Study | None:
 def _check(settings: OwnStudy) -> None:
     if settings.datasets:
         raise ValueError("set datasets to test a model or corpus to train one, not both")
-    if settings.model.device_map or settings.model.engine != "local":
-        raise ValueError("training runs on one device: leave device_map and engine as they are")
+    if settings.model.device_map:
+        raise ValueError("training runs on one device: leave device_map empty")
     if settings.model.dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)} to train")
     check_models([settings.model.first], settings.model.revision)
@@ -173,12 +175,6 @@ def _tokenizer(settings: OwnStudy) -> Any:
 def _lengths(tokenizer: Any, texts: Sequence[Any]) -> np.ndarray:
     """Tokens of each text with the special ones at both ends, shape (n_texts,)."""
     return tokens.n_tokens(tokenizer, texts, n_special=2)
-
-
-def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
-    if not settings.insert:
-        return released_examples()
-    return examples_of_files(settings.insert, settings.text_column)
 
 
 def _dealt(

@@ -149,9 +149,8 @@ def _trained(
     what |= {"examples": examples["text"].tolist(), "study_schema": STUDY_SCHEMA}
     name = storage.hash_of({**what, **environment(device)})[:24]
     path = storage.cache_folder("downstream", "scores") / f"{name}.json"
-    hit = caches.is_whole(path)
-    storage.record("cache", name="trainings with insertions", hits=int(hit), misses=int(not hit))
-    if not hit:
+
+    def make() -> None:
         lm = _load(settings)
         torch.manual_seed(run.recipe.order_seed)
         fit(lm.model, training_stream(run.recipe, run.texts).batches, run.recipe)
@@ -160,8 +159,9 @@ def _trained(
         measured = _measured(lm, examples, k_percent)
         right = None if measured["right"] is None else measured["right"].tolist()
         columns = measured["scores"].to_dict("list")
-        storage.write_json(path, {"scores": columns, "right": right})
-        caches.seal(path)
+        caches.seal(storage.write_json(path, {"scores": columns, "right": right}))
+
+    caches.cached("trainings with insertions", path, make)
     stored = json.loads(path.read_text(encoding="utf-8"))
     right = None if stored["right"] is None else np.array(stored["right"], dtype=bool)
     return {"scores": pd.DataFrame(stored["scores"]), "right": right}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination.lab.passages import first_words
+from contamination.core.words import first_words, units
 
 VALIDATION, TEST = "validation", "test"
 PAGE_WORDS = 200  # a page of the lab fits into its context
@@ -24,13 +24,12 @@ def documentation_books(
     A book is what the clean split of the lab (``lab.passages.split_by_family``) holds of one
     module outside the background, so no run of 13 words occurs in two books, nor in the
     background; cut to ``n_words``, a shorter module is not a book. Half of the books in training
-    and half of the others are of the part "validation", the rest of "test".
+    and half of the others are of the part "validation", the rest of "test";
+    so ``n_books`` is a multiple of four.
 
     Raises:
-        ValueError: if n_books is not a multiple of four, or too few modules are long enough.
+        ValueError: if too few modules are long enough.
     """
-    if n_books < 4 or n_books % 4:
-        raise ValueError(f"n_books must be a multiple of 4, got {n_books}")
     pages = passages[passages["role"] != "background"].groupby("family")
     long_enough = [name for name, page in pages if page["n_words"].sum() >= n_words]
     if len(long_enough) < n_books:
@@ -54,8 +53,9 @@ def documentation_books(
 
 def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
     """A book cut into pages, each of which fits into a training block; the last may be shorter."""
-    words = text.split()
-    return [" ".join(words[start : start + n_words]) for start in range(0, len(words), n_words)]
+    words = units(text)
+    starts = range(0, len(words), n_words)
+    return ["".join(words[start : start + n_words]).rstrip() for start in starts]
 
 
 def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
@@ -92,14 +92,11 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
     books; its snippets (from 0) stand one after another.
 
     Raises:
-        ValueError: if n_snippets or n_words is below 1, a book has fewer words than
-            a snippet, or two books of a part have one name.
+        ValueError: if a book has fewer words than a snippet, or two books of a part have one name.
     """
-    if min(n_snippets, n_words) < 1:
-        raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
     rows = []
     for row in books.to_dict("records"):
-        words = row.pop("text").split()
+        words = units(row.pop("text"))
         if len(words) < n_words:
             raise ValueError(
                 f'book "{row["book"]}" has {len(words)} words, a snippet {n_words}: leave it out '
@@ -108,7 +105,7 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
         name = [seed, 7, *row["book"].encode()]
         starts = np.random.default_rng(name).integers(len(words) - n_words + 1, size=n_snippets)
         rows += [
-            row | {"snippet": number, "text": " ".join(words[start : start + n_words])}
+            row | {"snippet": number, "text": "".join(words[start : start + n_words]).rstrip()}
             for number, start in enumerate(starts)
         ]
     table = pd.DataFrame(rows)

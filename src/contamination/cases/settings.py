@@ -5,10 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contamination.audit.settings import KEY, KEY_NAME, Model
 from contamination.core.parameters import OwnSettings, setting
+from contamination.models.chat import Price
+
+
+def price_of(prices: Sequence[float], date: str) -> Price | None:
+    """The price of a served model's tokens on a day; None without one, ValueError if unfit."""
+    if len(prices) not in (0, 2) or bool(prices) != bool(date):
+        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
+    return Price(*prices, date=date) if prices else None
 
 
 @dataclass(frozen=True)
@@ -96,5 +105,5 @@ class OwnModels(OwnSettings):
     prices: list[float] = setting(
         [], "USD per million tokens of the judge [0 or more, 0 to 6 values]"
     )
-    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
+    price_date: str = setting("", "of the price list [a day YYYY-MM-DD]")
     cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap [0 or more]")

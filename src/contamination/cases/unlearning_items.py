@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import overlap, scores
+from contamination.core.words import units
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.min_k.detect import ppl_and_min_k
 from contamination.models.causal import CausalLM, complete
@@ -46,13 +47,14 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
     """
     if not 0 < n_prompt_words < n_words:
         raise ValueError(f"a prompt needs 1 to {n_words - 1} words of a chunk of {n_words}")
-    words = text.split()
+    words = units(text)
     if len(words) < n_words:
         raise ValueError(f"the text has {len(words)} words: ask for chunks of fewer than {n_words}")
     starts = range(0, len(words) - n_words + 1, n_words)
     chunks = [words[start : start + n_words] for start in starts]
     pieces = [(chunk, chunk[:n_prompt_words], chunk[n_prompt_words:]) for chunk in chunks]
-    return pd.DataFrame([map(" ".join, each) for each in pieces], columns=ITEM_COLUMNS)
+    rows = [["".join(part).rstrip() for part in each] for each in pieces]
+    return pd.DataFrame(rows, columns=ITEM_COLUMNS)
 
 
 def question_items(
@@ -72,9 +74,7 @@ def question_items(
 
 
 def ratio_limits(window: float) -> dict[str, float]:
-    """Both ends of the window of ratios, 1 / window and window; ValueError if it holds no 1."""
-    if not window > 1:
-        raise ValueError(f"ratio_window must be above 1, got {window}")
+    """Both ends of the window of ratios, 1 / window and window, which is above 1."""
     return {"ratio_low": 1 / window, "ratio_high": window}
 
 
@@ -107,14 +107,7 @@ def selections(
     none. ``MIN_K_SHARE`` and ``PPL_SHARE`` therefore take a share of the items (at least
     one), those whose ratio is nearest to 1; ``EASIEST`` takes as many again,
     those that a model which never read the story finds least surprising, if there is one.
-
-    Raises:
-        ValueError: if the window does not hold 1, or the share is not between 0 and 1.
     """
-    if not 0 < ratio_low < 1 < ratio_high:
-        raise ValueError(f"the window must contain 1, got {ratio_low} to {ratio_high}")
-    if not 0 < share < 1:
-        raise ValueError(f"share must be above 0 and below 1, got {share}")
     n = max(1, round(share * len(table)))
     chosen = {name: table[name].between(ratio_low, ratio_high).to_numpy() for name in (MIN_K, PPL)}
     for name, ratio in ((MIN_K_SHARE, MIN_K), (PPL_SHARE, PPL)):

@@ -12,13 +12,13 @@ import pandas as pd
 from contamination.audit.asked import check_models
 from contamination.audit.local_models import load_model
 from contamination.cases.library import read_text
-from contamination.cases.settings import OwnModels
+from contamination.cases.settings import OwnModels, price_of
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import rate_samples
 from contamination.cases.unlearning_questions import write_questions
 from contamination.core import overlap
 from contamination.data import partitions
-from contamination.models.chat import Endpoint, Price
+from contamination.models.chat import Endpoint
 from contamination.models.loading import CausalLM, LanguageModel
 from contamination.models.sentences import load_sentence_encoder, similarities
 
@@ -98,16 +98,14 @@ def judge_settings(settings: OwnModels) -> dict[str, Any]:
         return {}
     if not settings.judge_base_url:
         raise ValueError("judge_base_url is empty: fill in the address of judge_model")
-    key, prices = settings.judge_key_variable or None, settings.prices
+    key, price = settings.judge_key_variable or None, price_of(settings.prices, settings.price_date)
     if key and not os.environ.get(key):
         raise ValueError(f"{key} is not set: export the judge's key, or leave judge_model empty")
-    if len(prices) not in (0, 2) or bool(prices) != bool(settings.price_date):
-        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
-    if settings.cost_cap and not prices:
+    if settings.cost_cap and price is None:
         raise ValueError("cost_cap limits a cost that nobody knows: fill in prices and price_date")
     return {
         "endpoint": Endpoint(settings.judge_base_url, settings.judge_model, key),
-        "price": Price(*prices, date=settings.price_date) if prices else None,
+        "price": price,
         "cap": settings.cost_cap or None,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -22,16 +23,6 @@ _PAIR = re.compile(
     r"[\s*_]*(.+?)[\s*_]*$",
     re.M | re.I,
 )
-
-
-def question_requests(topic: str, first: int, n: int) -> list[Request]:
-    """The query n times, each time to be answered anew; ``first`` is the number of the first."""
-    content = f"{QUERY.format(topic=topic)}. {FORM}"
-    messages = [{"role": "user", "content": content}]
-    return [
-        Request(messages=messages, options=OPTIONS, replicate=number, may_be_cut=True)
-        for number in range(first, first + n)
-    ]
 
 
 def read_questions(answer: Answer) -> list[tuple[str, str]]:
@@ -53,11 +44,14 @@ def write_questions(topic: str, n: int, **asking: Any) -> pd.DataFrame:
         ValueError: if no answer holds a question.
         ChatError: as ``answer_all``.
     """
+    messages = [{"role": "user", "content": f"{QUERY.format(topic=topic)}. {FORM}"}]
+    query = Request(messages=messages, options=OPTIONS, may_be_cut=True)
     found: dict[str, tuple[str, str]] = {}
     n_asked = 0
     for _ in range(MOST_ROUNDS):
         n_before, n_calls = len(found), math.ceil((n - len(found)) / PER_ANSWER)
-        requests = question_requests(topic, n_asked, n_calls)
+        # The same query, each time to be answered anew.
+        requests = [replace(query, replicate=n_asked + number) for number in range(n_calls)]
         n_asked += n_calls
         for answer in answer_all(requests=requests, **asking):
             for question, reply in read_questions(answer):

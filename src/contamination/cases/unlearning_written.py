@@ -101,7 +101,8 @@ def distributions(completions: pd.DataFrame) -> Figure:
     shown = []
     for task, part in written.groupby("task", sort=False):
         scored = [name for name in ("simcse", "judge") if name in part and part[name].notna().any()]
-        shown += [(task, name) for name in scored or [_overlap(task)]]
+        overlap = "rouge_l" if task == STORY else "unigram_recall"
+        shown += [(task, name) for name in scored or [overlap]]
     figure, axes = plots.panels(len(shown), 1, (6, 2.6 * len(shown)))
     for axis, (task, metric) in zip(axes[:, 0], shown, strict=True):
         part = written[written["task"] == task].dropna(subset=metric)
@@ -115,7 +116,3 @@ def distributions(completions: pd.DataFrame) -> Figure:
         if legend := axis.get_legend():
             legend.set_title("")
     return figure
-
-
-def _overlap(task: str) -> str:
-    return "rouge_l" if task == STORY else "unigram_recall"

@@ -39,7 +39,7 @@ COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high",
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
 LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
 # Raise it when a row changes: with the code below, a blind score, the folds or a statistic.
-BLIND_VERSION = 1
+BLIND_VERSION = 2
 USED_TWICE = np.sqrt(2)  # by how much a cross-validated AUC strays further than its bootstrap
 
 Deals = Mapping[int, Sequence[bool] | np.ndarray]  # deal to the membership of its passages

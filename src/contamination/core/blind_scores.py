@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
 from contamination.core import folds
+from contamination.core.words import longer_words
 
 DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
@@ -79,7 +80,7 @@ def cross_validated_scores(
         texts: n_passages passages.
         is_member: their membership, shape (n_passages,).
         baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
-            regression on words of two or more letters, in lower case.
+            regression on ``words.longer_words``.
         n_folds: folds, at most; see ``folds.fold_maker``.
         seed: of the folds.
         groups: what a passage is part of, such as its book, shape (n_passages,).
@@ -88,6 +89,24 @@ def cross_validated_scores(
             names and topics.
     """
     return scorer_of(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
+
+
+def n_compared(
+    texts: Sequence[str], is_member: Sequence[bool] | np.ndarray, n_folds: int, seed: int = 0
+) -> int:
+    """Pairs of a member and a non-member that a blind classifier of words compares.
+
+    Passages are compared within a fold alone, and near-copies fall into one fold, so these may be
+    few of all pairs. They are the same for a bag of words and TF-IDF. Texts, membership, folds
+    and seed as in :func:`cross_validated_scores`.
+
+    >>> n_compared(["red", "blue", "green", "black"], [True, True, False, False], 2)
+    2
+    """
+    is_member = np.asarray(is_member, bool)
+    judged = cross_validated_scores(texts, is_member, BAG_OF_WORDS, n_folds, seed)
+    kinds = [is_member[items] for items, _ in judged]
+    return sum(int(kind.sum() * (~kind).sum()) for kind in kinds)
 
 
 def fold_scores(
@@ -126,7 +145,7 @@ def scorer_of(
         return lambda is_member: scored
     # A word that no training passage holds keeps weight 0, so counting over all
     # passages at once tells the classifier nothing about those it is tested on.
-    counts = CountVectorizer().fit_transform(texts)
+    counts = CountVectorizer(analyzer=longer_words).fit_transform(texts)
     transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
     if groups is None:
         folds_for = folds.fold_maker(counts, n_folds, seed)

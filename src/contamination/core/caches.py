@@ -8,11 +8,10 @@ without one does not exist, and an entry whose SHA-256 has changed is damaged an
 from __future__ import annotations
 
 import contextlib
-import re
+import fcntl
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,33 +20,24 @@ import pandas as pd
 from contamination.core import storage
 
 SUMS = "files.sha256"  # in a sealed folder
-_SUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 
-@contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
+def cached(name: str, entry: Path, make: Callable[[], object]) -> Path:
+    """The entry, which ``make`` writes and seals unless it is there and whole.
 
-    Where another process was faster its folder stays; one that is not whole is replaced.
+    Of several processes that want it one makes it, and the others wait. ``name`` is the cache's
+    in the manifest.
     """
-    with storage.temporary_file(path) as temporary:
-        staged, replaced = (
-            temporary.with_name(temporary.name + end) for end in storage.FOLDER_ENDS
-        )
-        staged.mkdir()
-        try:
-            yield staged
-            seal(staged)
-            if path.exists() and not _is_as_sealed(path):
-                path.rename(replaced)
-            try:
-                staged.rename(path)
-            except OSError:
-                if not _is_as_sealed(path):
-                    raise
-        finally:
-            for folder in (staged, replaced):
-                shutil.rmtree(folder, ignore_errors=True)
+    hit = is_whole(entry)
+    if not hit:
+        # The system unlocks it when the process ends, however it does.
+        with entry.with_name(f".{entry.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            hit = is_whole(entry)
+            if not hit:
+                make()
+    storage.record("cache", name=name, hits=int(hit), misses=int(not hit))
+    return entry
 
 
 def cached_table(
@@ -61,21 +51,33 @@ def cached_table(
     """
     key = storage.hash_of([version, inputs])[:24]
     path = storage.cache_folder(room, name) / f"{key}.parquet"
-    hit = is_whole(path)
-    storage.record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
-    if not hit:
-        storage.write_parquet(path, make(), level=1)
-        seal(path)
+    cached(f"{room} {name}", path, lambda: seal(storage.write_parquet(path, make(), level=1)))
     table = pd.read_parquet(path)
     gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)
     return table.assign(**gaps.where(gaps.notna(), None))
 
 
-def seal(entry: Path, durable: bool = True) -> None:
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
+
+    One process at a time: what a killed one left is removed.
+    """
+    staged = path.with_name(f".{path.name}.part")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(parents=True)
+    try:
+        yield staged
+        seal(staged)
+        shutil.rmtree(path, ignore_errors=True)
+        staged.rename(path)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def seal(entry: Path) -> None:
     """Write down the checksums of an entry, which is there from now on."""
-    sums, names = _sums_of(entry), _names_in(entry)
-    lines = [f"{storage.sha256_of_file(sums.parent / name)}  {name}\n" for name in sorted(names)]
-    storage.write_bytes(sums, "".join(lines).encode(), durable)
+    storage.write_text(_sums_of(entry), _sums(entry, storage.sha256_of_file))
 
 
 def is_sealed(entry: Path) -> bool:
@@ -89,47 +91,36 @@ def is_whole(entry: Path) -> bool:
     A damaged one is named in a warning: whoever asks makes it again. Folders, whose files may be
     large, are hashed once a process for as long as nothing about them changes.
     """
-    if damaged := _damaged_file(entry):
-        warnings.warn(
-            f"{storage.shown(damaged)} is damaged (its checksum differs) and is made again",
-            stacklevel=2,
-        )
-    return damaged is None and is_sealed(entry)
+    if is_damaged := _is_damaged(entry):
+        warnings.warn(f"{_said_of(entry)} and is made again", stacklevel=2)
+    return is_sealed(entry) and not is_damaged
 
 
 def refuse_damaged(entry: Path, cure: str = "") -> None:
     """ValueError, one line with the cure, for an entry that is there and damaged."""
-    if damaged := _damaged_file(entry):
-        remove = f"rm -r {storage.in_shell(entry)} removes it, and the next run makes it again"
-        raise ValueError(
-            f"{storage.shown(damaged)} is damaged (its checksum differs): {cure or remove}"
-        )
+    if _is_damaged(entry):
+        raise ValueError(f"{_said_of(entry)}: {cure or 'remove it and run again'}")
 
 
-def _is_as_sealed(entry: Path) -> bool:
-    return is_sealed(entry) and _damaged_file(entry) is None
+def _said_of(entry: Path) -> str:
+    return f"{storage.shown(entry)} is damaged (its checksum differs)"
 
 
-def _damaged_file(entry: Path) -> Path | None:
-    """The first file of an entry that is not as it was sealed, or is new or gone."""
+def _is_damaged(entry: Path) -> bool:
     if not is_sealed(entry):
-        return None
-    sums, names = _sums_of(entry), _names_in(entry)
-    lines = sums.read_bytes().decode(errors="replace")
-    sealed = {name: sha256 for sha256, name in _SUM.findall(lines)}
+        return False
     hashed = storage.sha256_once if entry.is_dir() else storage.sha256_of_file
-    changed = (name for name in sorted(names) if hashed(sums.parent / name) != sealed.get(name))
-    gone = sorted(sealed.keys() - names)
-    return next((sums.parent / name for name in chain(changed, gone)), None)
+    return _sums_of(entry).read_bytes() != _sums(entry, hashed).encode()
 
 
 def _sums_of(entry: Path) -> Path:
     return entry / SUMS if entry.is_dir() else entry.with_name(f"{entry.name}.sha256")
 
 
-def _names_in(entry: Path) -> set[str]:
-    """Files of an entry as its checksums name them; what file managers hide there is none."""
-    if not entry.is_dir():
-        return {entry.name}
-    files = (path.relative_to(entry) for path in entry.rglob("[!.]*") if path.is_file())
-    return {file.as_posix() for file in files if not file.parts[0].startswith(".")} - {SUMS}
+def _sums(entry: Path, hashed: Callable[[Path], str]) -> str:
+    """Checksum and name of each file; what file managers hide in a folder is none of it."""
+    files = {entry.name: entry}
+    if entry.is_dir():
+        inside = [path for path in entry.rglob("[!.]*") if path.is_file() and path.name != SUMS]
+        files = {path.relative_to(entry).as_posix(): path for path in inside}
+    return "".join(f"{hashed(path)}  {name}\n" for name, path in sorted(files.items()))

@@ -1,9 +1,9 @@
-"""Keys and passwords: recognised where they do not belong, and removed from what is written.
+"""Keys and passwords: refused where they do not belong, and removed from what is written.
 
-A key belongs in a variable of the environment, and a parameter holds that variable's name. The two
-are easily confused, so we check a name before anything runs, and no message repeats what was
-given. What a run writes is searched for the values of these variables, for the shapes of known
-keys, and for passwords in addresses.
+A key belongs in a variable of the environment, and a parameter holds that variable's name. The
+two are easily confused, so we check a name before anything runs, and no message repeats what was
+given. From what a run writes the values of these variables are removed, and so are the shapes of
+known keys and passwords in addresses.
 """
 
 from __future__ import annotations
@@ -19,48 +19,35 @@ from urllib.parse import quote, unquote, urlsplit
 REMOVED = "***"
 SHORTEST = 8  # characters; placeholders such as "none" are words, not secrets
 # How providers begin their keys: OpenAI, Anthropic, xAI and others; Hugging Face, Groq, GitHub and
-# others; GitHub's newer ones; AWS; Google; signed tokens.
-_KNOWN = (
+# others; GitHub's newer ones; AWS; Google; signed tokens. Before one stands no letter or digit,
+# unless it ends a line end as repr writes it, or the mark of a colour.
+_KEY = re.compile(
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=[0-9\[]m))(?:"
     r"sk[-_][A-Za-z0-9_-]{16,}"
     r"|(?:pk|rk|xai|pplx|nvapi|glpat|csk|xox[a-z])-[A-Za-z0-9_-]{16,}"
     r"|(?:hf|gsk|gh[opsur]|pk|rk|r8|fw|npm|jina|tgp_v1)_[A-Za-z0-9]{16,}"
     r"|github_pat_[A-Za-z0-9_]{16,}"
     r"|A[KS]IA[A-Z0-9]{12,}"
     r"|AIza[A-Za-z0-9_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})"
 )
-_COLOUR = r"\x1b\[[0-9;]*m"  # tracebacks are coloured, and such a mark ends in a letter
-_MAY_BE = re.compile(_KNOWN)  # many times as fast, and seldom there
-_SHAPE = re.compile(rf"((?<![A-Za-z0-9])|(?<=\\[nrt])|{_COLOUR})(?:{_KNOWN})")
-_LONG = re.compile(r"[A-Za-z0-9]{32,}")
-_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # of a commit or a file: everybody may see it
-_RUN = re.compile(r"[A-Za-z0-9]{20,}")
-_TO_OR_FROM_DIGITS = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
-_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[a-z0-9])|(?<=[0-9])(?=[A-Za-z])")
-_WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
-_TOKEN = re.compile(r"[\w+/=.~-]+")
-_USER = re.compile(r"://(?<=[A-Za-z0-9]://)([^\s/?#\"'<>\\`]+)@")
+# Of no known provider, such as hexadecimal ones. Hashes of commits and files are none.
+_LONG = re.compile(
+    r"(?<![A-Za-z0-9])(?!(?:[0-9a-f]{40}|[0-9a-f]{64})(?![A-Za-z0-9]))[A-Za-z0-9]{32,}"
+)
+_PASSWORD = re.compile(r"(?<=[A-Za-z0-9]://)([^\s/?#\"'<>\\`]+)@")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SAYS_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?(_|\d|$)", re.IGNORECASE)
 _FIELD = "key_variable"  # how the names of settings end that hold a variable's name
-_FILLED_IN = re.compile(
-    rf"({_FIELD}(?:{_COLOUR}|[\"'\s])*[:=](?:{_COLOUR}|\s)*[\"'](?:{_COLOUR})*)([^\"'\x1b\n]+)"
-)
 
 
 def is_like(text: str) -> bool:
     """Whether a text holds what looks like a key, even where it could be a name.
 
-    Known beginnings, 32 and more letters or digits in a row, as of hexadecimal keys, and 20 and
-    more that change between digits, small letters and capitals as no word does.
-
     >>> is_like("OPENAI_API_KEY"), is_like("AKIAIOSFODNN7EXAMPLE")
     (False, True)
     """
-    for run in _RUN.findall(text):
-        if len(_TO_OR_FROM_DIGITS.findall(run)) >= 3 or len(_CHANGE.findall(run)) >= len(run) / 2:
-            return True
-    return bool(_SHAPE.search(text) or _LONG.search(text))
+    return bool(_KEY.search(text) or _LONG.search(text))
 
 
 def is_plain_name(name: str) -> bool:
@@ -70,14 +57,19 @@ def is_plain_name(name: str) -> bool:
 
 
 def why_no_variable(name: str) -> str:
-    """Why a text is not the name of a variable, without repeating it; "" if it is one.
+    """Why a text is not the name of a variable with a key, without repeating it; "" if it is one.
 
     >>> why_no_variable("OPENAI_API_KEY")
     ''
     """
-    if _NAME.fullmatch(name) and not is_like(name):
+    if is_plain_name(name):
         return ""
-    what = "looks like a key" if is_like(name) else "is not a name of letters, digits and _"
+    if is_like(name):
+        what = "looks like a key"
+    elif _NAME.fullmatch(name):  # a password, perhaps
+        what = "is not set and does not say that it holds a key"
+    else:
+        what = "is not a name of letters, digits and _"
     return (
         f"must be the NAME of an environment variable, such as OPENAI_API_KEY, but {what}: export "
         "the key in a variable and give that variable's name"
@@ -90,7 +82,7 @@ def why_no_address(url: str) -> str:
     >>> why_no_address("http://127.0.0.1:8000/v1")
     ''
     """
-    if "@" in url or "?" in url or "#" in url or _SHAPE.search(url):
+    if "@" in url or "?" in url or "#" in url or _KEY.search(url):
         return (
             "must hold no password, no key and no query: export the key in a variable and give "
             "that variable's name"
@@ -108,23 +100,21 @@ def why_no_address(url: str) -> str:
 def secrets(parameters: Any = None) -> list[str]:
     """What no file of a run may hold, each in all forms that a text may show, longest first.
 
-    The values of variables whose name says that they hold a key, or that the parameters name as
-    such; values of the environment that look like a key; passwords in addresses; and what stands
-    in the place of a variable's name without being one.
+    The values of variables that the parameters name, whose name says that they hold a key, or that
+    look like one, and passwords in addresses.
     """
-    named = {text for name, text in _texts(parameters) if name.endswith(_FIELD)}
-    values = {name for name in named if not is_plain_name(name)}
-    values |= {os.environ[name] for name in named & set(os.environ)}
-    for name, value in os.environ.items():
-        is_token = _TOKEN.fullmatch(value) and not _HASH.fullmatch(value) and is_like(value)
-        if (is_token or _SAYS_KEY.search(name)) and not os.path.exists(value):
-            values.add(value)
-    for text in (*os.environ.values(), *(text for _, text in _texts(parameters))):
-        for user in _USER.findall(text):
+    given = [*_texts(parameters)]
+    named = {text for name, text in given if name.endswith(_FIELD)}
+    values = {
+        value
+        for name, value in os.environ.items()
+        if name in named or _SAYS_KEY.search(name) or _LONG.fullmatch(value)
+    }
+    for text in (*os.environ.values(), *(text for _, text in given)):
+        for user in _PASSWORD.findall(text):
             password = user.partition(":")[2] or user
             values |= {password, unquote(password)}
-    lines = {line.strip() for value in values for line in value.splitlines()}
-    forms = {form for value in values | lines for form in forms_of(value)}
+    forms = {form for value in values for form in forms_of(value)}
     return sorted((form for form in forms if len(form) >= SHORTEST), key=len, reverse=True)
 
 
@@ -152,23 +142,13 @@ def forms_of(value: str) -> set[str]:
     }
 
 
-def shown_under(setting: str, value: Any) -> Any:
-    """A setting's value, or asterisks where it stands in the place of a variable's name."""
-    is_text = isinstance(value, str) and value
-    is_misplaced = is_text and setting.endswith(_FIELD) and not is_plain_name(value)
-    return REMOVED if is_misplaced else value
-
-
 def mask_likely_keys(message: str) -> str:
     """A message of one line without what looks like a key, though it may be something else.
 
     >>> mask_likely_keys("unknown option --kye 0123456789abcdef0123456789abcdef")
     'unknown option --kye ***'
     """
-    return _WORD.sub(
-        lambda found: found[0] if _HASH.fullmatch(found[0]) or not is_like(found[0]) else REMOVED,
-        remove_keys(message),
-    )
+    return _LONG.sub(REMOVED, remove_keys(message))
 
 
 def remove_values(text: str, values: Iterable[str]) -> str:
@@ -188,9 +168,4 @@ def remove_keys(text: str, values: Iterable[str] = ()) -> str:
     >>> remove_keys("http://me:word@host/v1 with gsk_0123456789abcdef")
     'http://***@host/v1 with ***'
     """
-    text = remove_values(text, values)
-    text = _USER.sub(f"://{REMOVED}@", text)
-    text = _FILLED_IN.sub(
-        lambda found: found[0] if is_plain_name(found[2]) else found[1] + REMOVED, text
-    )
-    return _SHAPE.sub(rf"\1{REMOVED}", text) if _MAY_BE.search(text) else text
+    return _KEY.sub(REMOVED, _PASSWORD.sub(f"{REMOVED}@", remove_values(text, values)))

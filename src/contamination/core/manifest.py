@@ -32,12 +32,15 @@ def versions() -> dict[str, str]:
     return by_package
 
 
-def provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
-    """What made a run's results, as JSON values: hashes of both files, commit, versions, hardware.
+def describe(notebook_path: Path, parameter_path: Path, staging: Path) -> dict[str, Any]:
+    """What made a run's results, as JSON values: hashes of all files, commit, versions, hardware.
 
-    Memory is in GiB, ``finished_at`` in UTC. FileNotFoundError where a file is not there.
+    ``staging`` holds the results, and what ``storage.record`` has noted of inputs, models and
+    caches. Memory is in GiB, the peak of the largest process in MiB, ``finished_at`` in UTC.
     """
-    return {
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return _recorded(staging) | {
+        "notebook": notebook_path.name,
         "notebook_sha256": storage.sha256_of_file(notebook_path),
         "parameters_sha256": storage.sha256_of_file(parameter_path),
         "git": _git_state(),
@@ -48,7 +51,14 @@ def provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
             "n_cores": os.cpu_count(),
             "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         },
+        # In bytes on macOS, else in kilobytes.
+        "peak_memory_mb": peak // (1024**2 if sys.platform == "darwin" else 1024),
         "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "outputs": {
+            str(path.relative_to(staging)): storage.sha256_of_file(path)
+            for folder in ("tables", "figures")
+            for path in sorted((staging / folder).glob("*"))
+        },
     }
 
 
@@ -56,12 +66,6 @@ def cpu_seconds() -> float:
     """Processor time of all processes that this one has started and that have ended, seconds."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
-
-
-def peak_memory_mb() -> int:
-    """Memory that the largest process of a run took at its peak."""
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return peak // (1024**2 if sys.platform == "darwin" else 1024)  # bytes there, else kilobytes
 
 
 def _git_state() -> dict[str, Any]:
@@ -84,8 +88,7 @@ def _git_state() -> dict[str, Any]:
         return {"commit": None, "dirty": None}
 
 
-def recorded(staging: Path) -> dict[str, Any]:
-    """Inputs, models, use of the caches and shared work, as ``storage.record`` noted them."""
+def _recorded(staging: Path) -> dict[str, Any]:
     path = staging / storage.RECORD_NAME
     lines = path.read_text().splitlines() if path.exists() else []
     inputs: dict[str, str] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -10,14 +9,10 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from contamination.core.words import STRAIGHT_QUOTES, WORD, is_latin, words
+
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
-
-_STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
-# Chinese and Japanese are written without spaces: each character counts as a word.
-UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:'\w+)?")
-_PLAIN_WORD = re.compile(r"\w+")
 
 NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define overlap
 
@@ -31,21 +26,11 @@ def _rouge_scorer(is_latin: bool = True) -> RougeScorer:
     return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=tokenizer)
 
 
-def is_latin(text: str) -> bool:
-    """Whether at least half of a text's letters are Latin ones, with or without accents.
-
-    >>> is_latin("una acción"), is_latin("猫坐在垫子上 cat")
-    (True, False)
-    """
-    letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) >= len(letters)
-
-
 def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
 
     Where most letters of the reference are not Latin ones, which the usual
-    tokenizer drops, the words are those of :func:`words`. An empty candidate scores 0;
+    tokenizer drops, the words are those of ``core.words``. An empty candidate scores 0;
     a reference without a word raises ValueError, since no completion could match it.
     """
     if not words(reference):
@@ -86,12 +71,8 @@ def rouge_l_recall(reference: str, candidate: str) -> float:
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
-    return float(_rouge_scorer().score(reference, candidate)["rougeL"].recall)
-
-
-def words(text: str) -> list[str]:
-    """Lowercased words of a text, in order."""
-    return _WORD.findall(text.lower().translate(_STRAIGHT_QUOTES))
+    scorer = _rouge_scorer(is_latin(reference))
+    return float(scorer.score(reference, candidate)["rougeL"].recall)
 
 
 def normalised(text: str) -> str:
@@ -99,8 +80,8 @@ def normalised(text: str) -> str:
 
     Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at the end.
     """
-    text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT_QUOTES).lower()
-    return " ".join(text.split()).rstrip(" .")
+    text = unicodedata.normalize("NFKC", text).translate(STRAIGHT_QUOTES).lower()
+    return " ".join(text.split()).rstrip(" .。।۔")
 
 
 def is_equal(reference: str, candidate: str) -> bool:
@@ -138,7 +119,7 @@ def unigram_recall(reference: str, candidate: str) -> float:
 
 def ngrams(text: str, n: int = NGRAM_WORDS) -> set[tuple[str, ...]]:
     """All runs of n words of a text, lower case, without punctuation."""
-    found = _PLAIN_WORD.findall(text.lower())
+    found = WORD.findall(text.lower())
     return {tuple(found[start : start + n]) for start in range(len(found) - n + 1)}
 
 

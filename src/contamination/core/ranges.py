@@ -14,6 +14,7 @@ list it, and a run is held to it before a kernel starts. Parts are divided by co
 * ``times NAME to B``: the product with another parameter, which is what fills the memory;
 * ``variable``: the name of a variable of the environment, or empty, and never a key;
   ``address``: an http address without a password, or empty; no message shows what was given;
+* ``a day YYYY-MM-DD``: a date that there is, or empty;
 * ``room.module.Class``: the class of settings, of this package, that reads a dictionary.
 
 An end may be another parameter (``book_words``) or a multiple of it (``5 n_problems``). Upper
@@ -22,8 +23,10 @@ ends are what a machine with 8 GB of memory can hold, not what anybody should wa
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +36,7 @@ _RANGE = re.compile(r"(above )?([\w.]+|\d+ \w+) (?:to ([\w.]+|\d+ \w+)|or more)"
 _VALUES = re.compile(r"(\d+)(?: to (\d+))? values")
 _TIMES = re.compile(r"times (\w+) to ([\w.]+)")
 CLASS = re.compile(r"[a-z_]+(\.\w+)+\.[A-Z]\w*")
+DAY = "a day YYYY-MM-DD"
 # Where a key may be given by mistake: why a value is refused, without repeating it.
 HIDDEN = {"variable": keys.why_no_variable, "address": keys.why_no_address}
 
@@ -81,6 +85,10 @@ def _holds(part: str, value: Any, values: Mapping[str, Any]) -> bool:
         return not any(one % int(part.removeprefix("multiple of ")) for one in each)
     if part.startswith("within "):
         return set(each) <= set(values[part.removeprefix("within ")])
+    if part == DAY:
+        with contextlib.suppress(ValueError):
+            return not value or bool(date.fromisoformat(value))
+        return False
     if part in HIDDEN:
         return not (value and HIDDEN[part](value))
     if CLASS.fullmatch(part):

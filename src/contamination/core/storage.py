@@ -17,16 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import functools
 import hashlib
 import io
 import json
 import os
-import shlex
-import shutil
+import secrets
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,12 +39,6 @@ PROGRESS_VARIABLE = "CONTAMINATION_PROGRESS"  # set where somebody watches a run
 CACHE_VARIABLE = "CONTAMINATION_CACHE"
 RECORD_NAME = "record.jsonl"
 CARRIED = Path(__file__).resolve().parents[1] / "project_files"  # of a wheel, see setup.py
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-FOLDER_ENDS = (".new", ".old")  # what a temporary folder and the one it replaces end in
-
-
-class DiskFullError(OSError):
-    """There is no room to write a file; the message names its folder."""
 
 
 def checkout() -> Path | None:
@@ -83,14 +74,6 @@ def shown(path: Path) -> str:
         return str(path)
     root = f"${CACHE_VARIABLE}" if os.environ.get(CACHE_VARIABLE) else "~/.cache/contamination"
     return str(Path(root, path.relative_to(_cache_root())))
-
-
-def in_shell(path: Path) -> str:
-    """A path as a shell reads it."""
-    name = shown(path)
-    if name == str(path):
-        return shlex.quote(name)
-    return f'"{name}"' if name.startswith("$") else name
 
 
 # Hashes
@@ -129,89 +112,38 @@ def is_watched() -> bool:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path``, renamed to it when the block ends without error.
 
-    A ``durable`` file outlives a power cut as well; a cache can do without, and is
-    many times faster to fill.
+    OSError, one line with the cure, where there is no room.
     """
     path = Path(path)
-    with temporary_file(path) as temporary:
-        yield temporary
-        if durable:
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-        # mkstemp makes private files; results are ordinary ones.
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-
-
-@contextlib.contextmanager
-def temporary_file(path: Path) -> Iterator[Path]:
-    """A private file beside ``path``, locked until it is removed at the end.
-
-    The system unlocks it when the process dies: whoever writes there next removes it then.
-    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        handle, temporary = _locked_file(path)
-        try:
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
-            os.close(handle)
-    except Exception as error:
-        # safetensors' own errors have the number in their text alone.
-        is_full = getattr(error, "errno", None) in _NO_ROOM or "(os error 28)" in str(error)
-        if not is_full or isinstance(error, DiskFullError):
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise no_room(path) from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def no_room(path: Path) -> DiskFullError:
+def no_room(path: Path) -> OSError:
     """The error for a file that its disk has no room for, with the cure."""
     is_cache = path.is_relative_to(_cache_root())
     other = f", or name a folder of another disk in {CACHE_VARIABLE}," if is_cache else ""
-    return DiskFullError(
+    return OSError(
         errno.ENOSPC,
         f"{os.strerror(errno.ENOSPC)}: make room in {shown(path.parent)}{other} and run again",
     )
 
 
-def _locked_file(path: Path) -> tuple[int, Path]:
-    while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with contextlib.suppress(OSError):  # where files cannot be locked, leftovers stay
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)  # taken for a leftover before it was locked
-
-
-@functools.cache  # once a process: a folder of batches holds thousands of files
-def _remove_leftovers(folder: Path) -> None:
-    """Remove temporary files and folders whose process is dead."""
-    for leftover in folder.glob(".*.????????.part"):
-        with contextlib.suppress(OSError), leftover.open("rb+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for end in FOLDER_ENDS:
-                shutil.rmtree(f"{leftover}{end}", ignore_errors=True)
-            leftover.unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def write_bytes(path: Path, data: bytes, durable: bool = True) -> Path:
-    """Write a file whole or not at all, and return its path.
-
-    ``durable`` as in :func:`atomic_path`. DiskFullError where there is no room.
-    """
-    with atomic_path(path, durable) as temporary:
+def write_bytes(path: Path, data: bytes) -> Path:
+    """Write a file whole or not at all, and return its path; OSError as :func:`atomic_path`."""
+    with atomic_path(path) as temporary:
         temporary.write_bytes(data)
     return Path(path)
 
@@ -293,25 +225,13 @@ def write_figure(path: Path, figure: Any) -> Path:
 
 
 def write_safetensors(
-    path: Path,
-    tensors: Mapping[str, np.ndarray],
-    metadata: Mapping[str, str] | None = None,
-    durable: bool = True,
+    path: Path, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
 ) -> Path:
     """Write named arrays as safetensors, with text metadata in the header."""
     from safetensors.numpy import save
 
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    return write_bytes(path, save(contiguous, metadata=dict(metadata or {})), durable)
-
-
-def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays of a safetensors file and its text metadata."""
-    from safetensors import safe_open
-
-    with safe_open(path, framework="np") as stream:
-        arrays = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-        return arrays, dict(stream.metadata() or {})
+    return write_bytes(path, save(contiguous, metadata=dict(metadata or {})))
 
 
 # What a run reads, and how often a cache served it

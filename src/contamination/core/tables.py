@@ -37,44 +37,22 @@ LABELS = {
     "owner_repo": "repository",
     "is_best": "chosen",
     "index": "instance",
-    "modified_answer": "modified quiz",
-    "answer_at_b": "original at B",
-    "answer_at_c": "original at C",
-    "answer_at_d": "original at D",
     "interval": "95 % interval",
-    "p_at_least_as_many": "p (at least as many)",
     "n_right_best_quiz": "right in best quiz",
     "n_option_d_is_original": "option D is the original",
     "n_line_breaks_alone": "told apart by line breaks",
     "difference_pct": "difference, points",
-    "fixed": "at the best position",
-    "n_answered_none": "answered E",
-    "right_when_chosen_pct": "right when a text was chosen, %",
-    "right_where_rule_right_pct": "model right there, %",
-    "right_where_rule_wrong_pct": "model right there too, %",
-    "significant_sign_flip": "sign flips *",
     "rouge_l": "ROUGE-L",
     "rouge_l_recall": "ROUGE-L recall",
-    "rouge_general": "ROUGE-L general",
-    "rouge_guided": "ROUGE-L guided",
     "released_rouge": "ROUGE-L",
     "story_nll": "NLL of the story",
     "other_nll": "NLL of other text",
     "mean_general": "general",
     "mean_guided": "guided",
-    "significant": "paired *",
-    "paper_significant": "paper *",
-    "significant_holm": "* after Holm",
     "n_partitions": "of",
     "paper_n_right": "paper",
-    "n_near": "near-exact",
-    "n_near_found": "near-exact found",
-    "n_near_flagged": "near-exact flagged",
     "published": "printed",
     "note": "reason",
-    "n_matching": "match",
-    "n_ties": "of these halfway",
-    "n_differing": "differ",
 }
 _WORDS = {"pct": "%", "auc": "AUC", "auroc": "AUROC"}
 
@@ -178,9 +156,9 @@ def _text(value: Any, format_number: Callable[[float], str], missing: str) -> st
         return missing
     if isinstance(value, str):
         return visible(value) or missing
-    if isinstance(value, bool) or type(value).__name__ == "bool":
+    if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
-    if isinstance(value, float) or type(value).__name__.startswith("float"):
+    if isinstance(value, (float, np.floating)):
         return format_number(value)
     return str(value)
 

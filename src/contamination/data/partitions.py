@@ -107,14 +107,13 @@ def find_file(source: str) -> Path | None:
 
 
 def record_file(path: Path) -> None:
-    """Name and SHA-256 of a file that was read, for the manifest of the run."""
-    storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
+    """Name and SHA-256 of a file that was read, for the manifest of the run.
 
-
-def _public_name(path: Path) -> str:
-    """Name of a file for a manifest or a table, which hold no path of the machine."""
-    path, root = path.resolve(), storage.project_root().resolve()
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    The name holds no path of this machine: inside the project it is relative, else the file's own.
+    """
+    whole, root = path.resolve(), storage.project_root().resolve()
+    name = whole.relative_to(root).as_posix() if whole.is_relative_to(root) else whole.name
+    storage.record("input", name=name, sha256=storage.sha256_of_file(path))
 
 
 def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
@@ -137,29 +136,15 @@ def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
 def opened(path: Path, newline: str | None = None) -> TextIO:
     """A text file in UTF-8, compressed if its name ends in ``.gz``.
 
-    Reading raises ValueError where a compressed file is larger than ``LARGEST_FILE``.
+    ValueError for a compressed file that holds more than ``LARGEST_FILE``.
     """
     if path.suffix.lower() != ".gz":
         return path.open(encoding="utf-8-sig", newline=newline)
-    return io.TextIOWrapper(_Limited(path), encoding="utf-8-sig", newline=newline)
-
-
-class _Limited(gzip.GzipFile):
-    """A compressed file that is read up to ``LARGEST_FILE``."""
-
-    n_read = 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        return self._counted(super().read(LARGEST_FILE + 1 if size is None or size < 0 else size))
-
-    def read1(self, size: int = -1) -> bytes:
-        return self._counted(super().read1(size))
-
-    def _counted(self, data: bytes) -> bytes:
-        self.n_read += len(data)
-        if self.n_read > LARGEST_FILE:
-            raise ValueError(f"holds more than {LARGEST_FILE:,} bytes when unpacked: unpack it")
-        return data
+    with gzip.open(path) as stream:
+        data = stream.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise ValueError(f"holds more than {LARGEST_FILE:,} bytes when unpacked: unpack it")
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline=newline)
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:
@@ -334,25 +319,17 @@ def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def partition_row(
-    name: str,
-    task: str,
-    source: str,
-    texts_or_rows: Sequence[str] | pd.DataFrame,
-    columns: Sequence[str] = (),
+    name: str, task: str, source: str, rows: pd.DataFrame, columns: Sequence[str]
 ) -> dict[str, Any]:
     """One row of ``partitions.csv``: name, task, source, n_rows, n_unique and sha256.
 
-    The last two are of the printed instances, given as texts or as rows and the columns that
-    make up an instance. Of an absolute path only the file's name is kept as source.
+    The last two are of the printed instances, which these columns of the rows make up.
     """
-    is_table = isinstance(texts_or_rows, pd.DataFrame)
-    texts = format_instances(texts_or_rows, columns) if is_table else list(texts_or_rows)
-    if not texts:
-        raise ValueError(f'partition "{name}" has no instances')
+    texts = format_instances(rows, columns)
     return {
         "partition": name,
         "task": task,
-        "source": _public_name(Path(source)) if Path(source).is_absolute() else source,
+        "source": source,
         "n_rows": len(texts),
         "n_unique": len(set(texts)),
         "sha256": storage.hash_of(texts),

@@ -132,7 +132,11 @@ def compare_rules(
                 row |= {"counted": counted, "n": answers.n, "n_positions": len(answers.positions)}
                 rows.append(row | _difference(*levels))
                 resampled.append((levels[0] - levels[1])[1:])
-    return _with_words(_with_corrected_intervals(pd.DataFrame(rows), resampled))
+    table = _with_corrected_intervals(pd.DataFrame(rows), resampled)
+    table["word"] = [word_of(row) for row in table.itertuples()]
+    keys = ["model", "dataset", "control"]
+    claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)
+    return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
 def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
@@ -248,13 +252,6 @@ def corrected_interval(
     )
     low = float(values[n_below - 1]) if n_below else -100.0
     return low, float(values[-n_above]) if n_above else 100.0
-
-
-def _with_words(table: pd.DataFrame) -> pd.DataFrame:
-    table["word"] = [word_of(row) for row in table.itertuples()]
-    keys = ["model", "dataset", "control"]
-    claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)
-    return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
 def word_of(row: Any) -> str:

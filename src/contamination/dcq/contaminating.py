@@ -91,18 +91,17 @@ class TrainingPlan:
     cost: float
     price_per_million: float
     price_date: str
-    currency: str
 
     def __str__(self) -> str:
         return (
             f"{self.n_examples:,} examples, {self.n_bytes:,} bytes, {self.n_epochs} epochs: about "
-            f"{self.n_tokens:,} training tokens, about {self.cost:.4f} {self.currency} at "
+            f"{self.n_tokens:,} training tokens, about {self.cost:.4f} USD at "
             f"{self.price_per_million:g} per million tokens ({self.price_date})"
         )
 
 
 def plan_training(
-    file: str, *, n_epochs: int, price_per_million: float, price_date: str, currency: str = "USD"
+    file: str, *, n_epochs: int, price_per_million: float, price_date: str
 ) -> TrainingPlan:
     """What a job on the file of ``training_file`` would take.
 
@@ -126,7 +125,6 @@ def plan_training(
         cost=n_tokens * price_per_million / 1e6,
         price_per_million=price_per_million,
         price_date=price_date,
-        currency=currency,
     )
 
 
@@ -135,7 +133,7 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
 
     The job carries the file's hash, epochs and model. One that carries the same
     and was not lost is taken, so that a second run pays nothing. ``cap`` is the most
-    it may cost, in the plan's currency.
+    it may cost, in USD.
 
     Returns:
         id, status, model (the trained model's name, "" until it is ready) and
@@ -147,8 +145,7 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
     """
     if plan.cost > cap:
         raise ChatError(
-            f"the job would cost about {plan.cost:.4f} {plan.currency}, the cap is {cap:.4f}: "
-            "nothing was sent"
+            f"the job would cost about {plan.cost:.4f} USD, the cap is {cap:.4f}: nothing was sent"
         )
     marks = {
         "training_sha256": hashlib.sha256(file.encode()).hexdigest(),

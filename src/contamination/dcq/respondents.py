@@ -28,25 +28,58 @@ from contamination.models.exchange import requests_of_prompts
 
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together
-_LETTER = re.compile(
-    r"(?i:[\W_]*(?:the|correct|answer|option|is)\b)*[\W_]*([A-Ea-e])(?:[\W_]*|[).:]+\s.*)", re.S
+_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.S)
+# Words before a letter. Some say that it is the answer, some that it is the last word on it.
+_BEFORE = (
+    r"(?i:[\W_]*(?:the|my|correct|best|so|is|i|would|will|d|ll|go|with|boxed"
+    r"|(?P<named>answer|option|choice|(?P<final>final|therefore|choose|pick|select)))\b)*[\W_]*"
 )
+_ALONE = r"(?P<alone>[A-Ea-e])[\W_]*"
+_WITH_TEXT = r"(?P<with_text>[A-Ea-e])(?:[).:]+\s|\s+[-–—]\s+(?![A-E]\b)).*"
+# "Option B is exact", but neither "Answer: A film" nor "Option B is not".
+_IN_PROSE = (
+    r"(?P<in_prose>[A-E])[)*]*,?\s+(?:is|was|as|because|since|matches|seems|appears|reflects"
+    r"|corresponds)\b(?!(?:\s+\w+)?\s+(?:not|never|wrong|incorrect)\b).*"
+)
+_LETTER = re.compile(rf"{_BEFORE}(?:{_ALONE}|{_WITH_TEXT}|{_IN_PROSE})", re.S)
 _CAPITALS_ONLY = re.compile(r"\b[A-E][).:]")
+_OF_PROSE = re.compile(r"\b(?:[B-E]|A(?!\s+[a-z]))\b(?!['’])")
+_COLUMN = re.compile(r"[a-z_]+: .*")  # as a line of an instance begins
 _REFUSAL = re.compile(r"\b(sorry|cannot|can[’']t|unable|apologi[sz]e)\b", re.I)
 
 
 def read_letter(answer: Answer) -> tuple[str, str]:
     """Letter and status of an answer; "" and why where no single letter was given.
 
-    A letter may be lower case, stand behind "Answer:" and carry its option's
-    text. Two letters are none. A refusal in prose counts as refused.
+    What a model thinks, up to ``</think>``, is left out. A letter may be lower case, stand behind
+    "Answer:" or "I would choose", and carry its option's text. Behind other text it may
+    have the last line. Two letters are none. A refusal in prose counts as refused.
     """
     if answer.status != OK:
         return "", answer.status
-    found = _LETTER.fullmatch(answer.text)
-    if found and len(set(_CAPITALS_ONLY.findall(answer.text))) < 2:
-        return found[1].upper(), OK
-    return "", REFUSED if _REFUSAL.search(answer.text) else UNPARSABLE
+    text = _THOUGHT.sub("", answer.text).strip()
+    if letter := _letter_in(text)[0] or _letter_of_last_line(text):
+        return letter, OK
+    return "", REFUSED if _REFUSAL.search(text) else UNPARSABLE
+
+
+def _letter_in(text: str) -> tuple[str, bool]:
+    """The one letter of a text, or "", and whether it is said to be final."""
+    if not (found := _LETTER.fullmatch(text)):
+        return "", False
+    letter = found["alone"] or found["with_text"] or found["in_prose"]
+    if found["in_prose"]:
+        is_one = bool(found["named"]) and set(_OF_PROSE.findall(text)) == {letter}
+    else:
+        is_one = len(set(_CAPITALS_ONLY.findall(text))) < 2
+    return (letter.upper(), bool(found["final"])) if is_one else ("", False)
+
+
+def _letter_of_last_line(text: str) -> str:
+    """The letter of the last line, unless the line is an instance's or other letters compete."""
+    *others, last = text.splitlines() or [""]
+    letter, is_final = ("", False) if _COLUMN.fullmatch(last) else _letter_in(last)
+    return letter if is_final or not any(_letter_in(line)[0] for line in others) else ""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.training import describe, train
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.loading import DTYPES, save_causal_lm
+from contamination.models.loading import DTYPES, write_causal_lm
 
 WARMUP_SHARE = 0.05
 CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
@@ -116,22 +116,23 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     identity: dict[str, Any] = {"identity": lm.identity, "rows": [list(row) for row in rows]}
     identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
     folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
-    hit = caches.is_whole(folder)
-    storage.record("cache", name="fine-tuned models", hits=int(hit), misses=int(not hit))
-    if hit:
-        return folder
-    torch.manual_seed(settings.seed)
-    model = lm.model
-    if settings.lora:
-        # Only this needs peft, and importing it takes seconds.
-        from peft import LoraConfig, get_peft_model
 
-        config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
-        model = get_peft_model(model, config)
-    _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
-    if settings.lora:
-        model = model.merge_and_unload()
-    return save_causal_lm(lm, folder, model)
+    def make() -> None:
+        torch.manual_seed(settings.seed)
+        model = lm.model
+        if settings.lora:
+            # Only this needs peft, and importing it takes seconds.
+            from peft import LoraConfig, get_peft_model
+
+            config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
+            model = get_peft_model(model, config)
+        _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
+        if settings.lora:
+            model = model.merge_and_unload()
+        with caches.atomic_folder(folder) as staged:
+            write_causal_lm(lm, staged, model)
+
+    return caches.cached("fine-tuned models", folder, make)
 
 
 def memory_gb(n_parameters: int, n_trained: int) -> float:

@@ -96,12 +96,7 @@ def event_articles(drift: float = DEFAULT_DRIFT) -> Benchmark:
     Returns:
         A benchmark with the columns ``text`` and ``era`` (older, newer). A text
         has about 80 words.
-
-    Raises:
-        ValueError: if the drift is not in [0, 1].
     """
-    if not 0 <= drift <= 1:
-        raise ValueError(f"drift must be in [0, 1], got {drift}")
     content, templates = read_json("templates/events"), []
     drifting = content["drifting"]
     for era, listed in content["eras"].items():

@@ -21,7 +21,6 @@ import importlib.metadata
 import importlib.util
 import re
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -142,7 +141,7 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
     for path in sorted(folder.rglob("*.py")):
         if _LEFT_OUT.intersection(path.relative_to(folder).parts):
             continue
-        for node in _statements(ast.parse(path.read_bytes())):
+        for node in ast.walk(ast.parse(path.read_bytes())):
             if not isinstance(node, ast.FunctionDef) or node.name.startswith(("_", "test")):
                 continue
             docstring = ast.get_docstring(node, clean=False) or ""
@@ -150,15 +149,6 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
             summary = _SENTENCE.match(" ".join(_BLANK.split(docstring.strip())[0].split()))
             if summary and len(signature) <= 48 and 3 <= len(summary[0].split()) <= 12:
                 yield package, signature, summary[0]
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """``ast.walk`` without expressions, which hold no function and are most of a tree."""
-    waiting: deque[ast.AST] = deque([tree])
-    while waiting:
-        node = waiting.popleft()
-        yield node
-        waiting.extend(c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.expr))
 
 
 def clean_docstring(docstring: str) -> tuple[str, str | None]:
@@ -215,8 +205,7 @@ def version_order(version: str) -> tuple[int, ...]:
 def _folder_of(package: str) -> Path:
     # find_spec locates a top-level package without running it.
     spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(f"package {package!r} is not installed: run make setup")
+    assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent
 
 

@@ -119,17 +119,13 @@ def _encode(
 ) -> list[Encoded]:
     tokenizer = texts.tokenizer
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
-    prompts = ["" if isinstance(text, str) else text[0] for text in group]
-    responses = [text if isinstance(text, str) else text[1] for text in group]
-    encode = tokenizer.backend_tokenizer.encode_batch
+    pairs = [("", text) if isinstance(text, str) else text for text in group]
+    prompts, responses = (
+        tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        for texts in zip(*pairs, strict=True)
+    )
     encoded = []
-    for number, (prompt, response) in enumerate(
-        zip(
-            encode(prompts, add_special_tokens=False),
-            encode(responses, add_special_tokens=False),
-            strict=True,
-        )
-    ):
+    for number, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
         tokens = np.array([bos, *prompt.ids, *response.ids, eos], dtype=np.int64)
         if is_dose and len(tokens) > recipe.context:
             raise ValueError(
@@ -137,8 +133,6 @@ def _encode(
                 f" {recipe.context}: shorten it"
             )
         labels = tokens if relabelled is None else np.array(relabelled[number], dtype=np.int64)
-        if labels.shape != tokens.shape:
-            raise ValueError(f"a text of {len(tokens)} tokens has {len(labels)} labels")
         encoded.append(Encoded(first_id + number, tokens, labels, 1 + len(prompt.ids), is_dose))
     return encoded
 

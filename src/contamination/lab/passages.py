@@ -17,7 +17,6 @@ model is trained on the whole passage.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -25,6 +24,7 @@ import pandas as pd
 
 from contamination.core import caches
 from contamination.core.overlap import NGRAM_WORDS, ngrams
+from contamination.core.words import WORD, first_words
 from contamination.lab.docstrings import hash_of_table, version_order
 
 LENGTHS = (32, 64, 128, 256)
@@ -33,8 +33,6 @@ COLUMNS = ["role", "package", "page", "family", "version", "n_words", "text"]
 
 # Raise it when the code below or ``overlap.ngrams`` changes which passages are taken.
 PASSAGES_VERSION = 1
-
-_WORD = re.compile(r"\w+")
 
 
 def split_by_family(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -106,11 +104,6 @@ def passages_of_length(passages: pd.DataFrame, n_words: int) -> pd.DataFrame:
     return chosen.assign(n_words=n_words)
 
 
-def first_words(text: str, n_words: int) -> str:
-    """The first words of a text, at most ``n_words``, parted by single spaces."""
-    return " ".join(text.split()[:n_words])
-
-
 def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: int) -> pd.DataFrame:
     """At most one passage per docstring, such that no 13-gram occurs in two places.
 
@@ -146,7 +139,7 @@ def _clean_passages(docstrings: pd.DataFrame, background: list[str], seed: int) 
 
 def _longest_clean_window(words: list[str], taken: set[tuple[str, ...]]) -> list[str]:
     """Earliest window of the greatest length without a taken 13-gram; empty if there is none."""
-    pieces = [_WORD.findall(word.lower()) for word in words]
+    pieces = [WORD.findall(word.lower()) for word in words]
     tokens = [token for piece in pieces for token in piece]
     # first_token[i] is where word i begins, in tokens.
     first_token = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])

@@ -49,8 +49,8 @@ LOSSES_FILE = "losses.safetensors"
 def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> Path:
     """The folder of the recipe's checkpoint, trained now or taken from the cache.
 
-    A folder appears under its final name only when it is complete. Two processes that want
-    the same model both train it and get the same bytes.
+    A folder appears under its final name only when it is complete. Of two processes that want
+    the same model one trains it and the other waits.
 
     Args:
         texts: those that :func:`contamination.lab.recipes.recipe_for` made the recipe for.
@@ -80,9 +80,8 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     environments = [*(one for one in before.get("environments", []) if one != here), here]
     name = f"{identity[:24]}-{storage.hash_of(environments)[:8]}"
     folder = storage.cache_folder("lab", "models") / name
-    hit = caches.is_whole(folder)
-    storage.record("cache", name="lab models", hits=int(hit), misses=int(not hit))
-    if not hit:
+
+    def make() -> None:
         stream = training_stream(recipe, texts)
         with _reproducible(device):
             model = build_model(recipe, texts.tokenizer)
@@ -99,7 +98,8 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
             "n_dose_tokens": stream.n_dose_tokens,
         }
         _publish(folder, model, texts.tokenizer, summary, losses)
-    return folder
+
+    return caches.cached("lab models", folder, make)
 
 
 def losses_of(folder: Path) -> np.ndarray:
@@ -112,12 +112,7 @@ def first_losses(recipe: Recipe, texts: TrainingTexts, n_steps: int) -> np.ndarr
     """Losses of the first steps of a training from scratch, as in :func:`losses_of`.
 
     Nothing is read from the cache or written to it.
-
-    Raises:
-        ValueError: if the recipe continues another model.
     """
-    if recipe.parent is not None:
-        raise ValueError("only a training from scratch starts without its parent")
     device = default_device()
     batches = training_stream(recipe, texts).batches
     with _reproducible(device):

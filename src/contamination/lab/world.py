@@ -106,10 +106,8 @@ def recipe_from_scratch(
 ) -> tuple[Recipe, TrainingTexts]:
     """Recipe and texts of a model that is trained from scratch on background and doses mixed.
 
-    ``settings`` are further fields of the recipe. ValueError for an unknown size.
+    ``size`` is one of :data:`SIZES`; ``settings`` are further fields of the recipe.
     """
-    if size not in SIZES:
-        raise ValueError(f'unknown size "{size}": choose from {", ".join(SIZES)}')
     n_layers, width, n_heads = SIZES[size]
     texts = world.texts(*doses)
     recipe = recipe_for(
@@ -186,15 +184,16 @@ def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
     """
     checkpoint = describe(folder)
     recipe = Recipe(**checkpoint["recipe"])
-    if recipe.doses:
-        raise ValueError("the model to reorder read doses: name a clean one")
     texts = replace(world.texts(), background=background_read(recipe, world.texts()))
     # Told to read as many tokens as they have, it reads each of them once.
     n_tokens = sum(
         len(world.tokenizer(text, verbose=False).input_ids) + 1 for text in texts.background
     )
     if n_tokens != checkpoint["n_tokens"]:
-        raise ValueError("the model to reorder read texts more than once: give it fewer tokens")
+        raise ValueError(
+            "the model to reorder read doses, or texts more than once: name a clean one that read "
+            "fewer tokens"
+        )
     recipe = replace(recipe, **texts.hashes(), n_background_tokens=n_tokens, order_seed=seed)
     return train(recipe, texts, parent=base)
 
@@ -252,12 +251,9 @@ def one_per_family(
     Families were dealt whole, so passages of one family are not independent; with one of
     each, intervals may treat them as if they were. Passages of more than
     ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike. ``max_families`` are
-    taken by name; 0 means all. ValueError if no passage has the role.
+    taken by name; 0 means all.
     """
     of_role = passages[passages["role"] == role]
-    if of_role.empty:
-        known = ", ".join(passages["role"].unique())
-        raise ValueError(f'no passage has the role "{role}": this split has {known}')
     encoded = world.tokenizer.backend_tokenizer.encode_batch(of_role["text"].tolist())
     of_role = of_role[[len(tokens.ids) <= MAX_PASSAGE_TOKENS for tokens in encoded]]
     longest = of_role.sort_values("n_words", ascending=False, kind="stable")

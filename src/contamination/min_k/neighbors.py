@@ -10,7 +10,6 @@ never leaves half a word behind.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +18,10 @@ import numpy as np
 import torch
 
 from contamination.core import storage
+from contamination.core.words import WORD
 from contamination.models.batch_cache import BatchCache, batches_of
 from contamination.models.forward import budget, pad
 from contamination.models.loading import LanguageModel
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def neighbors(
 def _blanks(
     masked_lm: LanguageModel, passage: str, n_words: int | None, context_words: int, seed: int
 ) -> list[_Blank]:
-    words = list(_WORD.finditer(passage))
+    words = list(WORD.finditer(passage))
     places = range(len(words))
     if n_words is not None and n_words < len(words):
         rng = np.random.default_rng([seed, int(storage.hash_of(passage)[:15], 16)])
@@ -121,7 +119,7 @@ def _whole_words(masked_lm: LanguageModel) -> dict[int, str]:
         if starts and not entry.startswith(starts):
             continue
         word = tokenizer.decode([token_id]).strip()
-        if _WORD.fullmatch(word):
+        if WORD.fullmatch(word):
             words[token_id] = word
     return dict(sorted(words.items()))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors.numpy import load_file
 from tqdm import tqdm
 
 from contamination.core import caches, storage
@@ -68,7 +69,7 @@ class BatchCache:
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
         path = self._path(batch)
-        stored = storage.read_safetensors(path)[0] if caches.is_whole(path) else {}
+        stored = load_file(path) if caches.is_whole(path) else {}
         if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
@@ -78,8 +79,7 @@ class BatchCache:
         self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
         """Write the arrays of a batch and return those named; KeyError for any other name."""
-        path = storage.write_safetensors(self._path(batch), arrays, durable=False)
-        caches.seal(path, durable=False)
+        caches.seal(storage.write_safetensors(self._path(batch), arrays))
         storage.record("cache", name=self.name, hits=0, misses=1)
         return {name: arrays[name] for name in names}
 

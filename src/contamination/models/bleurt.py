@@ -50,8 +50,10 @@ class _Model:
     """The package's model with the weights that are read here."""
 
     @staticmethod
-    def from_pretrained(name: str, dtype: torch.dtype, **settings: Any) -> PreTrainedModel:
-        config, weights = _config_and_weights(name, settings)
+    def from_pretrained(
+        name: str, dtype: torch.dtype, revision: str | None = None, **_: Any
+    ) -> PreTrainedModel:
+        config, weights = _config_and_weights(name, revision)
         from bleurt_pytorch import BleurtConfig, BleurtForSequenceClassification
 
         model: Any = BleurtForSequenceClassification(BleurtConfig(**config))
@@ -60,24 +62,25 @@ class _Model:
 
 class _Tokenizer:
     @staticmethod
-    def from_pretrained(name: str, trust_remote_code: bool = False, **at: Any) -> Any:
+    def from_pretrained(name: str, revision: str | None) -> Any:
         # The package's own choice between the two tries one after the other, and without
         # protobuf the first attempt ends in an error that it does not expect.
         from bleurt_pytorch.bleurt.tokenization_bleurt_fast import BleurtTokenizerFast
         from bleurt_pytorch.bleurt.tokenization_bleurt_sp import BleurtSPTokenizer
 
-        chosen = BleurtTokenizerFast if _file(name, "vocab.txt", at) else BleurtSPTokenizer
+        has_words = _file(name, "vocab.txt", revision)
+        chosen = BleurtTokenizerFast if has_words else BleurtSPTokenizer
+        at = {"revision": revision} if revision else {}
         return chosen.from_pretrained(name, **at)
 
 
-def _config_and_weights(name: str, settings: dict[str, Any]) -> tuple[dict, dict]:
-    at = {"revision": settings["revision"]} if "revision" in settings else {}
-    said, _ = PretrainedConfig.get_config_dict(name, **at)
+def _config_and_weights(name: str, revision: str | None) -> tuple[dict, dict]:
+    said, _ = PretrainedConfig.get_config_dict(name, revision=revision)
     anew = ("model_type", "architectures", "id2label", "label2id", "_attn_implementation")
     config = {"embedding_size": None} | {k: v for k, v in said.items() if k not in anew}
-    if path := _file(name, "model.safetensors", at):
+    if path := _file(name, "model.safetensors", revision):
         return config, load_file(path)
-    path = _file(name, "pytorch_model.bin", at)
+    path = _file(name, "pytorch_model.bin", revision)
     return config, torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -90,8 +93,8 @@ def _with_weights(model: PreTrainedModel, weights: dict, name: str) -> PreTraine
     return model
 
 
-def _file(name: str, file: str, at: dict[str, Any]) -> str | None:
-    return cached_file(name, file, _raise_exceptions_for_missing_entries=False, **at)
+def _file(name: str, file: str, revision: str | None) -> str | None:
+    return cached_file(name, file, revision=revision, _raise_exceptions_for_missing_entries=False)
 
 
 def score_pairs(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +25,21 @@ def parse_bos(said: str) -> bool | None:
 
 
 def bos_of(
-    tokenizer: PreTrainedTokenizerBase, name: str, at: Mapping[str, Any], wanted: bool | None
+    tokenizer: PreTrainedTokenizerBase, name: str, revision: str | None, wanted: bool | None
 ) -> str:
     """``FIRST`` where texts begin with the beginning-of-sequence token, else ``NONE``.
 
     ``wanted`` True or False decides; None is what the checkpoint at ``name`` declares:
     ``add_bos_token`` of tokenizer_config.json, else the template in tokenizer.json, else
-    ``tokenizer.ggml.add_bos_token`` of a GGUF file. ``at`` is the revision of a hub model,
-    as keyword arguments. ValueError if the token is wanted and the tokenizer has none.
+    ``tokenizer.ggml.add_bos_token`` of a GGUF file. ValueError if the token is wanted and the
+    tokenizer has none.
     """
     if tokenizer.bos_token_id is None:
         if wanted:
             raise ValueError(f'"{name}" has no beginning-of-sequence token: leave bos empty')
         return NONE
     if wanted is None:
-        wanted = _declared(tokenizer.bos_token, name, at)
+        wanted = _declared(tokenizer.bos_token, name, revision)
     if wanted is None:
         warnings.warn(
             f'the tokenizer of "{name}" does not say whether texts begin with its '
@@ -50,13 +49,16 @@ def bos_of(
     return FIRST if wanted else NONE
 
 
-def _declared(token: str, name: str, at: Mapping[str, Any]) -> bool | None:
+def _declared(token: str, name: str, revision: str | None) -> bool | None:
     if name.endswith(".gguf"):
-        return _declared_in_gguf(Path(name))
-    said = (_json_file("tokenizer_config.json", name, at) or {}).get("add_bos_token")
+        from gguf import GGUFReader
+
+        field = GGUFReader(Path(name)).fields.get("tokenizer.ggml.add_bos_token")
+        return None if field is None else bool(field.contents())
+    said = (_json_file("tokenizer_config.json", name, revision) or {}).get("add_bos_token")
     if isinstance(said, bool):
         return said
-    rules = _json_file("tokenizer.json", name, at)
+    rules = _json_file("tokenizer.json", name, revision)
     if rules is None:
         return None
     processor = rules.get("post_processor") or {}
@@ -68,21 +70,11 @@ def _declared(token: str, name: str, at: Mapping[str, Any]) -> bool | None:
     return False
 
 
-def _json_file(file: str, name: str, at: Mapping[str, Any]) -> dict[str, Any] | None:
+def _json_file(file: str, name: str, revision: str | None) -> dict[str, Any] | None:
     from transformers.utils import cached_file  # slow to import; settings need the words alone
 
-    path = cached_file(
-        name,
-        file,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-        **at,
-    )
+    # None where the model has no such file, or where nobody can say.
+    quiet = {"_raise_exceptions_for_missing_entries": False}
+    quiet |= {"_raise_exceptions_for_connection_errors": False}
+    path = cached_file(name, file, revision=revision, **quiet)
     return json.loads(Path(path).read_text()) if path else None
-
-
-def _declared_in_gguf(path: Path) -> bool | None:
-    from gguf import GGUFReader  # transformers has loaded the file with it
-
-    field = GGUFReader(path).fields.get("tokenizer.ggml.add_bos_token")
-    return None if field is None else bool(field.contents())

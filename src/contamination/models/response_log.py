@@ -79,7 +79,7 @@ class ResponseLog:
     """The log; a context manager, safe to use from several threads.
 
     It lies in ``responses/log.sqlite`` among the caches by default. ValueError if the file is
-    damaged, not a log, or one of another version; ``storage.DiskFullError`` if its disk is full.
+    damaged, not a log, or one of another version; OSError if its disk is full.
     """
 
     def __init__(self, path: Path | None = None) -> None:

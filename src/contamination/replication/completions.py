@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.core.overlap import normalised
+from contamination.core.words import units
 from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
@@ -68,12 +69,11 @@ def without_repetition(first_piece: str, completion: str) -> tuple[str, bool]:
     ('sat.', True)
     """
     parts = _LAST_FIELD.split(completion)
-    words = parts[-1].split()
-    n_given = len(first_piece.split())
-    if _plain(" ".join(words[:n_given])) == _plain(first_piece):
-        return " ".join(words[n_given:]), True
+    written, n_given = units(parts[-1]), len(units(first_piece))
+    if _plain("".join(written[:n_given])) == _plain(first_piece):
+        return "".join(written[n_given:]), True
     return parts[-1].strip(), len(parts) > 1
 
 
 def _plain(text: str) -> str:
-    return normalised(text).rstrip(",;:. ")
+    return normalised(text).rstrip(",;:. ，；：、。")

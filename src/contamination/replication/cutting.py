@@ -8,21 +8,18 @@ is cut alike in every sample it is drawn into.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.core.overlap import UNSPACED
+from contamination.core.words import sentence_ends, unit_ends
 from contamination.replication.instructions import NLI, TASKS
 
 PAPER, SHARE = "paper", "share"
 CUTS = (PAPER, SHARE)
 SHARE_OF_WORDS = (0.4, 0.7)  # DCQ, arXiv:2311.06233: length of the first piece
-SENTENCE_END = re.compile(r"[.!?][\"'”’)]*(?=\s+\S)")
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str, str, bool]:
@@ -41,7 +38,7 @@ def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str
     """
     if how not in CUTS:
         raise ValueError(f"cut must be one of {', '.join(CUTS)}, got {how!r}")
-    ends = [match.end() for match in _WORD.finditer(text)]
+    ends = unit_ends(text)
     if len(ends) < 2 * min_words:
         raise ValueError(
             f"a text of {len(ends)} words cannot be cut into two pieces of {min_words}: {text!r}"
@@ -51,7 +48,7 @@ def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str
         low, high = (share * len(ends) for share in SHARE_OF_WORDS)
         within = [place for place in places if low <= place <= high]
         places = within or [min(places, key=lambda place: abs(place - (low + high) / 2))]
-    at_sentence_end = {match.end() for match in SENTENCE_END.finditer(text)}
+    at_sentence_end = set(sentence_ends(text))
     if how == PAPER:
         places = [place for place in places if ends[place - 1] in at_sentence_end] or places
     generator = np.random.default_rng(int(storage.hash_of([seed, text])[:15], 16))

@@ -82,13 +82,12 @@ def with_scores(
     near_exact_threshold: float,
     scorer: LanguageModel | None = None,
     joining: str = overlap.JOINED_AS_PAPER,
-    min_reference_words: int = 4,
 ) -> pd.DataFrame:
     """Overlap and rule label of each completion, from ``completions.with_completions``.
 
-    ``min_reference_words`` is that of ``models.judging.rule_label``; a shorter reference is
-    no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
-    model gave no answer; bleurt_by names who computed BLEURT, "" where nobody did.
+    A reference too short for ``models.judging.rule_label`` is no match, whatever was written.
+    rouge, bleurt (0 to 1) and rule are empty where the model gave no answer; bleurt_by names who
+    computed BLEURT, "" where nobody did.
     """
     # An empty answer is one, a refusal or an error is none.
     is_valid = ~completed["status"].isin([REFUSED, ERROR])
@@ -97,7 +96,7 @@ def with_scores(
     pairs = list(zip(valid["second_piece"], valid["completion"], strict=True))
     table.loc[is_valid, "rouge"] = [overlap.rouge_l(*pair) for pair in pairs]
     table.loc[is_valid, "rule"] = [
-        rule_label(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
+        rule_label(*pair, near_exact_threshold, short_may_match=False) for pair in pairs
     ]
     if scorer is not None:
         valid = valid.assign(is_pair=valid["task"].eq(NLI))

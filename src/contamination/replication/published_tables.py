@@ -205,7 +205,12 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
                 | {"paper_n_right": paper, "matches": str(n_right) == paper if paper else None}
                 | _beside_always_clean(n_found, n_wrong_clean, n)
             )
-    return _with_verdicts(pd.DataFrame(rows))
+    success = pd.DataFrame(rows)
+    claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
+    of_model = success.loc[is_paper].groupby("model")["p_value"]
+    success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
+    success["verdict"] = verdict_column(success, claim, "ci_low_pct", "ci_high_pct", where=is_paper)
+    return success
 
 
 def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, float]:
@@ -217,14 +222,6 @@ def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, 
         "ci_high_pct": 100 * high,
         "p_value": mcnemar_p(n_found, n_wrong_clean),
     }
-
-
-def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:
-    claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
-    of_model = success.loc[is_paper].groupby("model")["p_value"]
-    success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
-    success["verdict"] = verdict_column(success, claim, "ci_low_pct", "ci_high_pct", where=is_paper)
-    return success
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:

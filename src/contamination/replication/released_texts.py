@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
+from contamination.core.words import sentence_ends
 from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.data.sources import source_file
 from contamination.models.judging import parse_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.agreement import agreement_row, corrected
 from contamination.replication.algorithm1 import PARTITION
-from contamination.replication.cutting import SENTENCE_END
 from contamination.replication.decisions import bleurt_scores
 from contamination.replication.instructions import (
     CLASSIFICATION,
@@ -46,13 +46,9 @@ def _read(repository: str, path: str) -> pd.DataFrame:
     pair = {"sentence1": "first_piece", "sentence2": "second_piece"}
     is_pair = "sentence2" in rows
     rows = rows.rename(columns=pair if is_pair else {})
-    is_mid_sentence = [not is_pair and not _ends(text) for text in rows["first_piece"]]
+    first = rows["first_piece"]
+    is_mid_sentence = [not (is_pair or len(t) in sentence_ends(f"{t} x")) for t in first]
     return rows.assign(index=range(len(rows)), is_pair=is_pair, is_mid_sentence=is_mid_sentence)
-
-
-def _ends(first_piece: str) -> bool:
-    """Whether a first piece ends where a sentence does."""
-    return any(m.end() == len(first_piece) for m in SENTENCE_END.finditer(f"{first_piece} x"))
 
 
 def _splits(dataset: str) -> tuple[str, str]:

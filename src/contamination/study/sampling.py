@@ -8,12 +8,12 @@ ask for the same samples, which are drawn once and kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from contamination.core.words import words_and_marks
 from contamination.dcq.prompts import header
 from contamination.models.causal import complete
 from contamination.models.forward import encode
@@ -27,7 +27,6 @@ N_SAMPLES = 10
 TEMPERATURE = 0.8  # CDD's; Hallinan et al. sample at 1 from the likeliest 95 %
 ALPHA = 0.05  # CDD: share of the longest output by which a sample may differ
 MIN_NGRAM = 3  # n-gram coverage: words of the shortest run that counts
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class Continuations(NamedTuple):
@@ -113,7 +112,7 @@ def coverage(rest: str, continuation: str, min_ngram: int = MIN_NGRAM) -> float:
     >>> coverage("a b c d e", "x b c d")
     0.6
     """
-    words, written = _WORD.findall(rest), _WORD.findall(continuation)
+    words, written = words_and_marks(rest), words_and_marks(continuation)
     if not 1 <= min_ngram <= len(words):
         raise ValueError(f"a rest of {len(words)} words holds no run of {min_ngram}: {rest!r}")
     known = {tuple(written[n : n + min_ngram]) for n in range(len(written) - min_ngram + 1)}

@@ -14,10 +14,9 @@ decided so:
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -26,7 +25,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from contamination.core.overlap import normalised
-from contamination.core.parameters import Parameter, ParameterError, checked_parameters
+from contamination.core.parameters import OwnSettings, ParameterError, setting
+from contamination.core.words import units
 from contamination.wikimia import wikitext
 from contamination.wikimia.wiki import Wiki
 
@@ -43,34 +43,34 @@ _UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(OwnSettings):
     """What to build; ``params/full/wikimia.yaml`` explains each line. Unfit: ValueError."""
 
-    wiki: str = field(default="https://en.wikipedia.org/w/", metadata={"rule": "[address]"})
-    user_agent: str = ""
-    crawl: str = "1"
-    member_categories: list[str] = field(default_factory=list)
-    non_member_categories: list[str] = field(default_factory=list)
-    depth: int = 2
-    member_cutoff: str = "2017-01-01"
-    non_member_cutoff: str = "2023-01-01"
-    snapshot: str = "2026-01-01"
-    max_pages: int = 394
-    lengths: list[int] = field(default_factory=lambda: [32, 64, 128, 256])
-    list_pattern: str = r"^Lists? of\b"
-    timeline_pattern: str = r"^Timeline of\b"
-    disambiguation_pattern: str = r"\(disambiguation\)$"
-    stub_pattern: str = r"\{\{[^{}|]*\bstub\s*[|}]"
-    seed: int = 0
-    n_permutations: int = 100
-    paraphrase_base_url: str = field(default="", metadata={"rule": "[address]"})
-    paraphrase_model: str = ""
-    paraphrase_key_variable: str = field(default="OPENAI_API_KEY", metadata={"rule": "[variable]"})
-    input_price_per_million: float = 0.0
-    output_price_per_million: float = 0.0
-    price_date: str = ""
-    cost_cap: float = 0.0
-    output_folder: str = "outputs/wikimia"
+    wiki: str = setting("https://en.wikipedia.org/w/", "[address]")
+    user_agent: str = setting("")
+    crawl: str = setting("1")
+    member_categories: list[str] = setting([])
+    non_member_categories: list[str] = setting([])
+    depth: int = setting(2)
+    member_cutoff: str = setting("2017-01-01")
+    non_member_cutoff: str = setting("2023-01-01")
+    snapshot: str = setting("2026-01-01")
+    max_pages: int = setting(394)
+    lengths: list[int] = setting([32, 64, 128, 256])
+    list_pattern: str = setting(r"^Lists? of\b")
+    timeline_pattern: str = setting(r"^Timeline of\b")
+    disambiguation_pattern: str = setting(r"\(disambiguation\)$")
+    stub_pattern: str = setting(r"\{\{[^{}|]*\bstub\s*[|}]")
+    seed: int = setting(0)
+    n_permutations: int = setting(100)
+    paraphrase_base_url: str = setting("", "[address]")
+    paraphrase_model: str = setting("")
+    paraphrase_key_variable: str = setting("OPENAI_API_KEY", "[variable]")
+    input_price_per_million: float = setting(0.0)
+    output_price_per_million: float = setting(0.0)
+    price_date: str = setting("", "[a day YYYY-MM-DD]")
+    cost_cap: float = setting(0.0)
+    output_folder: str = setting("outputs/wikimia")
 
     def __post_init__(self) -> None:
         for name in ("member_cutoff", "non_member_cutoff", "snapshot"):
@@ -110,15 +110,10 @@ def _last_second_before(day: str) -> str:
 
 def settings_from(values: Mapping[str, Any], source: str) -> Settings:
     """Settings from a parameter file; ParameterError: unknown name, wrong type, unfit value."""
-    # The defaults are those of the class.
-    fields = dataclasses.fields(Settings)
-    declared = {
-        each.name: Parameter(each.name, str(each.type), 0, each.metadata.get("rule", ""))
-        for each in fields
-    }
-    checked = checked_parameters(values, declared, source)
     try:
-        return Settings(**{name: checked[name] for name in values})
+        return Settings.read(values, source)
+    except ParameterError:
+        raise
     except ValueError as error:
         raise ParameterError(f"{source}: {error}") from None
 
@@ -199,8 +194,8 @@ def _look_at(
     text = _text_of(wiki, revision.revision_id)
     if text is None:
         return fate | {"outcome": HIDDEN}
-    words = text.split()
-    opening = normalised(" ".join(words[: min(settings.lengths)]))
+    words = units(text)
+    opening = normalised("".join(words[: min(settings.lengths)]))
     if len(words) < min(settings.lengths):
         return fate | {"outcome": SHORT}
     if opening in openings:

@@ -15,6 +15,7 @@ import pandas as pd
 from contamination.core import blind
 from contamination.core.blind_scores import feasible_folds
 from contamination.core.overlap import normalised
+from contamination.core.words import units
 from contamination.models.chat import OK, Endpoint, Request, answer_all
 from contamination.wikimia.pages import KEPT, MEMBER, SHORT
 
@@ -69,12 +70,12 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
 
 
 def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
-    words = texts["text"].str.split()
+    words = texts["text"].map(units)
     long_enough = words.str.len() >= length
     words, texts = words[long_enough], texts[long_enough]
     columns = ["label", "page_id", "title", "category", "created", "revision_id"]
     table = texts[[*columns, "revision_timestamp"]].assign(n_words=words.str.len())
-    table.insert(0, "input", [" ".join(each[:length]) for each in words])
+    table.insert(0, "input", ["".join(each[:length]).rstrip() for each in words])
     return table.reset_index(drop=True)
 
 

@@ -136,8 +136,8 @@ class Wiki:
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise WikiError(f"{self.address} gave no usable answer: {reason}") from error
         self.n_asked += 1
-        storage.write_json(path, {"action": action, "parameters": parameters, "response": response})
-        caches.seal(path)
+        stored = {"action": action, "parameters": parameters, "response": response}
+        caches.seal(storage.write_json(path, stored))
         return response
 
     @_of_known_form

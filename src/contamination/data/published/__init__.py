@@ -22,7 +22,7 @@ The spelling of datasets and models in these files is the one used everywhere.
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import pandas as pd
 
@@ -44,13 +44,13 @@ RULE_CHOICES = "dcq_rule_choices.csv"
 WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 WIKIMIA_WORDS = "wikimia_words.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
+_FOLDER = Path(__file__).parent
 
 
 @cache
 def _read(name: str) -> pd.DataFrame:
-    with (resources.files(__name__) / name).open(encoding="utf-8") as stream:
-        # Printed values stay text: "0.60" has two decimals, 0.6 has one.
-        return pd.read_csv(stream, dtype=str, keep_default_na=False)
+    # Printed values stay text: "0.60" has two decimals, 0.6 has one.
+    return pd.read_csv(_FOLDER / name, dtype=str, keep_default_na=False)
 
 
 def printed_cells() -> pd.DataFrame:
@@ -92,14 +92,13 @@ def released_instances(paper: str) -> pd.DataFrame:
 
 def gsm8k_alignment() -> pd.DataFrame:
     """Split and true paraphrase of every GSM8K test row, as DICE shuffled them."""
-    with (resources.files(__name__) / "dice_gsm8k_split_and_alignment.csv").open() as stream:
-        return pd.read_csv(stream)
+    return pd.read_csv(_FOLDER / "dice_gsm8k_split_and_alignment.csv")
 
 
 def rule_choices() -> pd.DataFrame:
     """What rules without memory take in the released DCQ quizzes, without any text, 6,381 rows.
 
-    Written from the authors' files by ``scripts/rule_choices.py``; the rules are those of
+    Written from the authors' files by ``scripts/package_tables.py``; the rules are those of
     ``dcq.controls``, word frequencies those of wordfreq 3.1. dataset, index, position (of the
     original), control, choice (letters that the rule takes, several where they tie), margin
     (how far the next option lies below, in units of the rule's score, at least 0).
@@ -114,8 +113,7 @@ def wikimia_blind_scores() -> pd.DataFrame:
     each of ``core.blind_scores.BASELINES``: higher means more likely a member, from a
     classifier that was trained on the other folds.
     """
-    with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
-        return pd.read_csv(stream).astype({"is_member": bool})
+    return pd.read_csv(_FOLDER / WIKIMIA_SCORES).astype({"is_member": bool})
 
 
 def wikimia_words() -> pd.DataFrame:
