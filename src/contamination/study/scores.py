@@ -27,7 +27,7 @@ from contamination.study.assignment import assign
 from contamination.study.baselines import OF_TOKENS, PPL
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
-from contamination.study.pretraining import PRETRAINED
+from contamination.study.pretraining import PRETRAINED, WORDS
 from contamination.study.row_pools import (
     BENCHMARKS,
     GROUPS,
@@ -67,7 +67,6 @@ SHOWN = {
     four_methods.RANKING.name: "option ranking",
     scoring.CONTROLS[-1].name: "distance of the weights",
 }
-WORDS = ["detector", "model", "benchmark", "pool"]
 ROW = ["base_seed", "benchmark", "pool", "row"]  # of one model
 FRAME = ["base_seed", "model", "benchmark", "pool", "row", "form", "copies", "position"]
 FRAME += ["detector", "score"]
