@@ -2,6 +2,8 @@
 
     python scripts/ledger.py                          # rows inserted while base models are trained
     python scripts/ledger.py --study larger           # the same with larger models (GPU)
+    python scripts/ledger.py --study positions        # the training step of every copy
+    python scripts/ledger.py --study tokens           # token log-probabilities of these models
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
@@ -27,12 +29,14 @@ from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
+    positions,
     pretrained,
     pretrained_pairs,
     pretraining,
     row_pools,
     shift,
     store,
+    tokens,
     yours,
 )
 
@@ -56,6 +60,8 @@ STUDIES = {
     pretraining.LARGER: Study(
         row_pools.BASE_SEEDS, "protocol_larger.md", pretraining.write_larger_part
     ),
+    positions.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", positions.write_part),
+    tokens.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", tokens.write_part),
     shift.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", shift.write_part),
     dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(

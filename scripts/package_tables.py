@@ -19,8 +19,8 @@ from contamination.audit import detected_copies
 from contamination.core import storage
 from contamination.data import published
 from contamination.dcq import controls, quizzes
-from contamination.study import pretraining, row_pools
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study import row_pools
+from contamination.study.scores import read_scores, seeds_of
 
 
 def released_choices() -> pd.DataFrame:
@@ -30,9 +30,9 @@ def released_choices() -> pd.DataFrame:
 
 def copies_found() -> pd.DataFrame:
     """Rows of ``detected_copies.load_detection_table``, shares to six decimals."""
-    scores = arrange_scores(pretraining.read_parts()[0])
-    shares = pd.DataFrame(row_pools.exposure(row_pools.the_lab(), scores.base_seeds))
-    return detected_copies.detected_copies(scores, shares).round({"row_share_pct": 6})
+    frame = read_scores()
+    shares = pd.DataFrame(row_pools.exposure(row_pools.the_lab(), seeds_of(frame)))
+    return detected_copies.detected_copies(frame, shares).round({"row_share_pct": 6})
 
 
 TABLES = {

@@ -9,8 +9,8 @@ import pandas as pd
 
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_scores, row_pools
-from contamination.study.pretraining_scores import exposure_numbers, exposures
+from contamination.study import row_pools, scores
+from contamination.study.scores import exposure_numbers, exposures
 
 SEEDS = row_pools.BASE_SEEDS
 # What a row at each number of copies gains, in standard deviations of a score.
@@ -42,7 +42,7 @@ def made_scores(
             the controls.
     """
     tables = []
-    strength = dict.fromkeys(pretraining_scores.CONTROLS, 0.0) | dict(strength or {})
+    strength = dict.fromkeys(scores.CONTROLS, 0.0) | dict(strength or {})
     kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.BENCHMARKS]
     for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
         seen = exposure_numbers(benchmark, kind, tuple(seeds))
@@ -54,7 +54,7 @@ def made_scores(
         for detector in detectors:
             if not is_asked(detector, benchmark, kind):
                 continue
-            of = pretraining_scores.EVERY.index(detector)
+            of = scores.EVERY.index(detector)
             generator = np.random.default_rng([place, kind == row_pools.ROWS, of])
             n_models, n_rows = seen.shape
             of_rows = difficulty * generator.normal(size=n_rows)
@@ -62,15 +62,15 @@ def made_scores(
             factor = 1 + spread * generator.normal(size=n_rows)
             factor = factor + spread / 2 * generator.normal(size=(n_models, 1))
             models = {arm.PRETRAINED: 1.0}
-            if kind == row_pools.ROWS and detector in pretraining_scores.OF_LATER:
+            if kind == row_pools.ROWS and detector in scores.OF_LATER:
                 for number, n_tokens in enumerate(row_pools.LATER_TOKENS, start=1):
                     models[arm.later_name(n_tokens)] = kept**number
             for model, share in models.items():
                 own = share * strength.get(detector, 1.0) * gain * factor
-                scores = of_rows + level + own + generator.normal(size=seen.shape)
+                values = of_rows + level + own + generator.normal(size=seen.shape)
                 if detector == "PPL":  # minus the perplexity
-                    scores = -np.exp(-np.clip(scores, -80, 80))
-                tables.append(_part(scores, seeds, (detector, model, benchmark, kind)))
+                    values = -np.exp(-np.clip(values, -80, 80))
+                tables.append(_part(values, seeds, (detector, model, benchmark, kind)))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -78,19 +78,19 @@ def is_asked(detector: str, benchmark: str, kind: str) -> bool:
     """Whether the study asks a detector about a pool, as ``pretraining.detectors_of`` has it."""
     if detector in ("ReCaLL", "CDD", "n-gram coverage"):
         return benchmark == row_pools.INDIRECT_ON
-    if detector in pretraining_scores.TWINS:
+    if detector in scores.TWINS:
         return benchmark == "grade_school" and kind == row_pools.ROWS
     return True
 
 
-def _part(scores: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFrame:
-    n_models, n_rows = scores.shape
+def _part(values: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFrame:
+    n_models, n_rows = values.shape
     table = {
-        word: np.full(scores.size, value) for word, value in zip(arm.WORDS, words, strict=True)
+        word: np.full(values.size, value) for word, value in zip(scores.WORDS, words, strict=True)
     }
     table |= {"row": np.tile(np.arange(n_rows), n_models)}
     # The ledger keeps single precision.
-    table |= {"score": scores.ravel().astype(np.float32).astype(float)}
+    table |= {"score": values.ravel().astype(np.float32).astype(float)}
     return pd.DataFrame(table | {"base_seed": np.repeat(seeds, n_rows)})
 
 

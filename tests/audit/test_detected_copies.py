@@ -8,8 +8,8 @@ from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.study import pretraining, row_pools
 from contamination.study.conditions import VERBATIM
-from contamination.study.pretraining_scores import arrange_scores
 from contamination.study.row_pools import DOSES, ROWS
+from contamination.study.scores import arrange_scores
 
 KEY = ["method", "copies"]
 

@@ -23,15 +23,20 @@ def of(tables, name, **keys):
 
 
 def best(tables, copies):
-    return of(tables, "detection", copies=copies)["auc"].max()
+    return of(tables, "detection", copies=copies, models="small")["auc"].max()
 
 
-def attack(tables, copies):
-    return of(tables, "reference", copies=copies, is_exploratory=False)["auc"].item()
+def attack(tables, copies, models="small"):
+    found = of(tables, "reference", copies=copies, is_exploratory=False, models=models)
+    return found["auc"].item()
 
 
 def n_shown(table):
     return int(table["verdict"].isin(FOUND).sum())
+
+
+def of_small(t, copies):
+    return of(t, "detection", copies=copies, models="small")
 
 
 SAID = {
@@ -39,11 +44,11 @@ SAID = {
         lambda t: 0.5 < best(t, 1) < 0.55
     ),
     "At sixteen copies most detectors are clearly better.": lambda t: (
-        n_shown(of(t, "detection", copies=16)) > len(of(t, "detection", copies=16)) / 2
+        n_shown(of_small(t, 16)) > len(of_small(t, 16)) / 2
     ),
     "is weaker than Min-k% Prob at four and at sixteen copies": lambda t: all(
-        of(t, "detection", copies=n, detector="DC-PDD")["ci_high"].item()
-        < of(t, "detection", copies=n, detector="Min-k% Prob")["ci_low"].item()
+        of_small(t, n).set_index("detector").loc["DC-PDD", "ci_high"]
+        < of_small(t, n).set_index("detector").loc["Min-k% Prob", "ci_low"]
         for n in (4, 16)
     ),
     "Most token detectors call newer docstrings seen although no model saw them.": lambda t: (
@@ -64,7 +69,13 @@ SAID = {
     "At one copy the attack is barely better than the best detector": lambda t: (
         0 < attack(t, 1) - best(t, 1) < 0.05
     ),
-    "at four copies its AUC stays below the paper's 0.7": lambda t: attack(t, 4) < 0.7,
+    "at four copies its AUC stays below the paper's 0.7 in the small models": lambda t: (
+        attack(t, 4) < 0.7
+    ),
+    "In the larger models it is above 0.7 at four copies and leads the best detector.": lambda t: (
+        attack(t, 4, "larger") > 0.7
+        and of(t, "reference", copies=4, models="larger", form="LiRA")["lead_low"].item() > 0
+    ),
     "At sixteen copies it is strong.": lambda t: attack(t, 16) > 0.9,
     "In pretraining, later clean text lowers the AUC by little.": lambda t: (
         0 < t["pretraining_later"]["fall"].max() < 0.05
@@ -83,7 +94,8 @@ def test_tables_that_say_the_opposite_carry_none_of_it(tables):
     detection = turned["pretraining_detection"]
     detection["auc"] = 1.5 - detection["auc"]
     detection[["ci_low", "ci_high"]] = 1.5 - detection[["ci_high", "ci_low"]].to_numpy()
-    turned["pretraining_reference"]["auc"] = 1.5 - turned["pretraining_reference"]["auc"]
+    reference = turned["pretraining_reference"]
+    reference[["auc", "lead_low"]] = [1.5, 0] - reference[["auc", "lead_low"]].to_numpy()
     for name in ("detection", "indirect"):
         words = turned[f"pretraining_{name}"]["verdict"]
         opposite = dict.fromkeys(FOUND, RULED_OUT) | {RULED_OUT: SHOWN}

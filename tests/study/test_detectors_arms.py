@@ -1,29 +1,15 @@
-"""Which rows are dealt to be read, scores of models, and the parts of a ledger."""
+"""Scores of models, and the parts of a ledger."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from detector_frames import dealt
 
-from contamination.dcq.contaminating import training_texts
 from contamination.study import arms, scoring
 from contamination.study import conditions as c
 from contamination.study.interface import LOG_PROBABILITIES, Detector
 
 N = 4
-
-
-def test_half_of_the_rows_are_read_under_the_name_of_their_dataset():
-    dataset = arms.deal("topics", 3, N)
-    read = training_texts(dataset.rows.texts, dataset.rows.dataset, arms.TESTED)
-    assert len({*dataset.rows.texts, *dataset.rows.context}) == 2 * N + arms.N_CONTEXT
-    assert dataset.is_read.sum() == N
-    assert dataset.read == (tuple(np.array(read, dtype=object)[dataset.is_read]),)
-
-
-def test_another_seed_draws_other_rows_and_another_deal():
-    first, second = (arms.deal("topics", seed, 20) for seed in (0, 1))
-    assert not set(first.rows.texts) & set(second.rows.texts)
-    assert (first.is_read != second.is_read).any()
 
 
 # Scoring, by detectors that need no model
@@ -33,7 +19,7 @@ def fake_models(monkeypatch, units=(0, 1, 2)):
     monkeypatch.setattr(scoring, "load_causal_lm", lambda folder: folder)
     models = []
     for unit in units:
-        verbatim = arms.deal("topics", unit, N)
+        verbatim = dealt("topics", unit, N)
         for kind in (c.CLEAN, c.DOSED):
             copies = 2 * (kind == c.DOSED)
             model = arms.LabModel(kind, unit, "topics", copies, (kind, unit), (verbatim,))
@@ -61,7 +47,7 @@ def test_a_score_for_each_row_or_one_line(monkeypatch, bad):
 
 
 def test_a_bag_of_words_learns_on_other_units_alone():
-    deals = [[arms.deal("topics", unit, 100)] for unit in range(3)]
+    deals = [[dealt("topics", unit, 100)] for unit in range(3)]
     dosed = [arms.LabModel(c.DOSED, 0, "topics", 2, None, tuple(deals[0]))]
     table = scoring.text_alone(dosed, deals[1:])
     assert len(table) == 200

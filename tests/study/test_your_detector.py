@@ -3,24 +3,24 @@
 Without the variable it checks the template, and always that the check itself refuses what it must.
 """
 
+import json
 import os
-from dataclasses import fields
-from functools import partial
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from detector_frames import dealt
 from made_pretraining import made_scores
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
-from contamination.study import arms, pretraining, row_pools, yours
-from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study import pretraining, row_pools, store, tokens, yours
+from contamination.study.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
 
 TEMPLATE = ROOT / "docs/detector_template.py"
 SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
@@ -28,7 +28,7 @@ SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
 
 @pytest.fixture(scope="module")
 def rows():
-    return arms.deal("topics", seed=5, n_read=10).rows
+    return dealt("topics", seed=5, n_read=10).rows
 
 
 @pytest.fixture(scope="module")
@@ -127,27 +127,6 @@ def test_what_is_no_python_file_is_one_line(tmp_path, name):
         yours.load(tmp_path / name)
 
 
-# Deals
-
-
-def first(model, rows):
-    return np.zeros(len(rows))
-
-
-def test_deals_follow_from_the_function_alone():
-    source = [yours.deal_seeds(first, 3) for _ in range(2)]
-    assert source[0] == source[1] and len(set(source[0])) == 3
-    assert yours.deal_seeds(first, 2) == source[0][:2]
-    assert not set(source[0]) & set(yours.deal_seeds(add_to_a_weight, 3))
-    assert not set(source[0]) & set(range(1_000))  # no base model's
-
-
-@pytest.mark.parametrize("function", [len, partial(first)])
-def test_a_function_without_source_is_one_line(function):
-    with pytest.raises(ValueError, match="has no source: define it by def"):
-        yours.deal_seeds(function, 3)
-
-
 # Its place next to the others
 
 
@@ -168,14 +147,57 @@ def test_a_file_becomes_a_part_of_the_ledger(lm, rows, tmp_path, monkeypatch):
     assert about["detector"]["name"] == "least likely token"
 
 
-def test_a_detector_that_joins_stands_next_to_the_others():
-    made = made_scores(("PPL", "noise"))
-    mine = made[made["detector"].eq("PPL")].assign(detector="mine")
-    both = pd.concat([made, mine], ignore_index=True)
-    with pytest.raises(ValueError, match='no detector of the study is called "mine"'):
-        arrange_scores(both)
-    table = yours.aucs(arrange_scores(both, added=["mine"])).set_index("detector")
-    assert table.index.unique().tolist() == ["PPL", "noise", "mine"]
-    assert table.loc["mine"].to_numpy().tolist() == table.loc["PPL"].to_numpy().tolist()
-    assert table.loc["mine", "copies"].tolist() == [1, 4, 16]
-    assert table.loc["mine", "auc"].is_monotonic_increasing
+def stored_models(lm, pool, seeds):
+    """What the ledger would hold of a model's tokens, without rounding."""
+    tokens_of = tokens.row_tokens(lm, pool.rows)
+    columns = [*tokens.STEPS]
+    values = [
+        (one.log_probs, one.vocabulary_mean, one.vocabulary_std, one.lowercase_log_probs)
+        for one in tokens_of
+    ]
+    table = pd.DataFrame(values, columns=columns)
+    return [tokens.StoredModel(seed, {pool.benchmark: table}) for seed in seeds]
+
+
+def test_the_template_scores_stored_tokens_as_it_scores_the_model(lm, rows, monkeypatch):
+    pool = row_pools.Pool("topics", row_pools.ROWS, rows, "label")
+    monkeypatch.setattr(row_pools, "pools", lambda: (pool,))
+    monkeypatch.setattr(tokens, "_ids_of", lambda texts: [[0]] * len(texts))
+    models = stored_models(lm, pool, (300, 301))
+    detector = yours.load(TEMPLATE)
+    found = yours.score_stored([detector], models)
+    assert list(found) == [*pretraining.COLUMNS, "base_seed"] and len(found) == 2 * len(rows)
+    np.testing.assert_allclose(found["score"].iloc[: len(rows)], detector.score(lm, rows))
+    needs_weights = Detector("x", WEIGHTS, lambda model, rows: model.model.forward(rows))
+    with pytest.raises(ValueError, match="it needs the models themselves, not their tokens"):
+        yours.score_stored([needs_weights], models)
+    other = replace(rows, texts=rows.texts[::-1])
+    with pytest.raises(ValueError, match="holds no tokens of these rows"):
+        tokens.row_tokens(models[0], other)
+
+
+def test_a_stored_part_gives_min_k_of_the_ledger():
+    """Recomputed by numpy from the whole numbers of a part, within what rounding leaves."""
+    for path in sorted(store.FOLDER.glob(f"{tokens.NAME}_*.json"))[:2]:
+        about = json.loads(path.read_text())
+        assert about["min_k_off_by"] < 1e-5 and about["min_k_off_by_rounded"] < 1 / 128
+        table = pd.read_parquet(path.with_name(f"{path.stem}_tokens.parquet"))
+        scores = pd.read_parquet(store.FOLDER / f"pretraining_{about['base_seed']}_scores.parquet")
+        key = scores["detector"].eq("Min-k% Prob") & scores["model"].eq("pretrained")
+        known = scores[key & scores["pool"].eq("rows")].set_index(["benchmark", "row"])["score"]
+        for line in table.iloc[::97].itertuples():
+            steps = np.sort(line.log_prob)[: int(0.2 * len(line.log_prob))]
+            expected = known[line.benchmark, line.row]
+            assert steps.mean() / 64 == pytest.approx(expected, abs=1 / 128)
+
+
+def test_a_detector_that_joins_stands_next_to_the_others(monkeypatch):
+    made = made_scores(("PPL", "noise", "length"))
+    monkeypatch.setattr(pretraining, "read_parts", lambda *name: (made, []))
+    mine = made[made["detector"].eq("PPL") & made["model"].eq("pretrained")]
+    frame = yours.next_to_others(mine[mine["pool"].eq("rows")].assign(detector="mine"))
+    table = yours.compare(frame, ["mine", "PPL", "noise", "length"]).set_index("detector")
+    same = table.drop(columns=["alarms", "alarms_maximum"])  # other re-deals
+    assert same.loc["mine"].tolist() == same.loc["PPL"].tolist()
+    assert table.loc["mine", ["auc_1", "auc_4", "auc_16"]].is_monotonic_increasing
+    assert table.loc["length", "alarms_maximum"] == 1 and table.loc["noise", "alarms"] < 0.2

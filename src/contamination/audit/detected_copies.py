@@ -18,9 +18,9 @@ from contamination.core.tables import copies_text, percent
 from contamination.core.verdicts import OPEN, RULED_OUT
 from contamination.study import baselines, four_methods
 from contamination.study.conditions import VERBATIM
-from contamination.study.pretraining_results import by_benchmark, share_pct
-from contamination.study.pretraining_scores import StudyScores, display_name
+from contamination.study.detection import by_benchmark, share_pct
 from contamination.study.row_pools import ROWS
+from contamination.study.scores import display_name
 
 PATH = Path(__file__).with_suffix(".csv")
 POWER = 0.5  # share of the tests that must find the rows
@@ -39,11 +39,11 @@ NOT_COVERED = (
 )
 
 
-def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
+def detected_copies(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """How many single tests of the pretraining study find rows that were seen so many times.
 
     Args:
-        study, shares: as for ``pretraining_results.detection``.
+        frame, shares: as for ``detection.detection``.
 
     Returns:
         A row for each method of an audit that the study has and each number of copies: method,
@@ -51,8 +51,7 @@ def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         (models times benchmarks) and n_flagged (tests with p <= 0.05).
     """
     names = {display_name(detector): method for method, detector in OF_METHOD.items()}
-    arrays = {key: of for key, of in study.arrays.items() if key[0] in OF_METHOD.values()}
-    tests = by_benchmark(StudyScores(study.base_seeds, arrays))
+    tests = by_benchmark(frame[frame["detector"].isin([*OF_METHOD.values()])])
     rows = []
     for (detector, copies), part in tests.groupby(["detector", "copies"], sort=False):
         rows.append(

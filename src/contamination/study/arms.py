@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import ascii_uppercase
 
 import numpy as np
 import pandas as pd
 
-from contamination.dcq.contaminating import training_texts
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
-from contamination.study.conditions import VERBATIM
 from contamination.study.interface import Rows
 
 TESTED = "test"
@@ -50,22 +44,6 @@ class LabModel:
     copies: int  # of all that is read; 0 for a base or clean model
     folder: Path
     datasets: tuple[Dataset, ...]
-
-
-def deal(benchmark: str, seed: int, n_read: int) -> Dataset:
-    """A dataset of 2 n_read rows, of which a model reads half; rows, name and half by the seed."""
-    columns = BENCHMARKS[benchmark].columns
-    n_rows = 2 * n_read
-    # Rows depend on how many are drawn, and models are named by what they read.
-    groups = draw_groups(BENCHMARKS[benchmark], 7 * n_rows + N_CONTEXT, seed, TESTED)
-    quizzes = quizzes_of_groups(groups, columns)
-    generator = np.random.default_rng([seed, 11])
-    name = f"{title(benchmark)} {generator.permutation(list(ascii_uppercase))[0]}"
-    is_read = generator.permutation(n_rows) < n_read
-    context = tuple(quizzes["instance"].iloc[-N_CONTEXT:])
-    rows = rows_of(quizzes.iloc[:n_rows], name, columns[-1], context, seed)
-    read = [text for text, dealt in zip(rows.texts, is_read, strict=True) if dealt]
-    return Dataset(VERBATIM, rows, is_read, (training_texts(read, name, TESTED),))
 
 
 def rows_of(

@@ -175,8 +175,8 @@ def crossed_interval(
     """
     n_models = len(pools[0].scores)
     every_row = [np.ones(pool.scores.shape[1], bool) for pool in pools]
-    without_model = []
-    for left_out in range(n_models):
+    without_model = [] if n_models > 1 else [np.nan]
+    for left_out in range(n_models) if n_models > 1 else ():
         models = np.arange(n_models) != left_out
         parts = zip(pools, every_row, strict=True)
         without_model.append(estimate([pool.kept(models, rows) for pool, rows in parts]))

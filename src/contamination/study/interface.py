@@ -41,12 +41,13 @@ class Rows:
 class Detector:
     """A method, what it needs, and its one function.
 
-    ``score`` takes a model and rows and gives one score for each row, shape (n_rows,).
+    ``score`` takes a model and rows and gives one score for each row, shape (n_rows,). The model is
+    one that runs here or, for ``tokens.row_tokens`` alone, one whose tokens are stored.
     """
 
     name: str
     access: str
-    score: Callable[[CausalLM, Rows], Any]
+    score: Callable[[Any, Rows], Any]
     source: str = ""  # authors and number of the paper
 
 

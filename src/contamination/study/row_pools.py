@@ -13,6 +13,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
@@ -164,6 +165,15 @@ def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> in
     return int(tokens.n_tokens(tokenizer, texts, n_special=2).sum())
 
 
+def grammar_share(lab: world.World) -> float:
+    """The share of the background's tokens that are rows of the lab's grammars, 0 to 1.
+
+    These are other rows than those of the pools; they teach a model the formats.
+    """
+    n_rows = world.N_BACKGROUND_INSTANCES * len(benchmarks.BENCHMARKS)
+    return _tokens_of(lab.background[-n_rows:], lab.tokenizer) / background_tokens(lab)
+
+
 def base_recipe(
     lab: world.World, base_seed: int, is_larger: bool = False
 ) -> tuple[Recipe, TrainingTexts]:
@@ -233,3 +243,16 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
                 }
             )
     return rows
+
+
+def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
+    """``exposure`` as a table, averaged over benchmarks; held-out rows left out.
+
+    Returns:
+        pool, form, copies, n_rows (of one benchmark), tokens_per_row (of one copy), row_share_pct
+        and group_share_pct: one row and its group with all copies, of all training tokens.
+    """
+    seen = shares[shares["copies"] > 0]
+    groups = seen.groupby(["pool", "form", "copies"], sort=False)
+    numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
+    return groups[numbers].mean().astype({"n_rows": int}).reset_index()

@@ -1,47 +1,39 @@
-"""A detector of the reader's own: what it must keep to, and its scores next to all others.
+"""A detector of the reader's own: what it must keep to, and its row next to all others.
 
-Notebook 11 meets it as a function. ``tests/study/test_your_detector.py`` and ``make ledger
-DETECTOR=file.py`` meet it as a file.
+Notebook 11 meets it as a function, ``tests/study/test_your_detector.py`` and ``make ledger
+DETECTOR=file.py`` as a file. A detector that looks at ``tokens.row_tokens`` alone is evaluated
+from the ledger, in seconds; any other needs the base models themselves.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from contamination.core.storage import hash_of
 from contamination.lab import world
 from contamination.models.loading import CausalLM
-from contamination.study import pretraining, row_pools, scoring, spot_check, store
+from contamination.study import length, pretraining, row_pools, scoring, spot_check, store, timing
 from contamination.study.crossed import auc_left_out, interval_left_out, mean_left_out
 from contamination.study.interface import ACCESSES, Detector, Rows
-from contamination.study.pretraining_scores import EVERY, StudyScores, display_name
+from contamination.study.row_pools import ROWS
+from contamination.study.scores import (
+    EVERY,
+    arrange_scores,
+    crossed_scores,
+    display_name,
+    seeds_of,
+)
+from contamination.study.tokens import StoredModel
 
 NAME = "added"  # of the parts of the ledger
 MAX_SECONDS = 10  # for each hundred rows begun; the study has 36,000 rows to score
 ROUNDING = 1e-6
-
-
-def deal_seeds(function: Callable, n_deals: int) -> list[int]:
-    """Seeds of deals, from a hash of the function's source.
-
-    Nobody can fit a function to the rows that it will meet: after any change of it, others are
-    dealt. ValueError where the source is not at hand.
-    """
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError) as error:
-        raise ValueError(
-            "the function has no source: define it by def, in a cell or file"
-        ) from error
-    return [int(hash_of([source, place])[:7], 16) for place in range(n_deals)]
 
 
 def load(path: Path) -> Detector:
@@ -66,19 +58,19 @@ def load(path: Path) -> Detector:
     return detector
 
 
-def checked(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
+def checked(detector: Detector, lm: CausalLM | StoredModel, rows: Rows) -> np.ndarray:
     """Scores of the rows, shape (n_rows,), by a detector that keeps to the rules.
 
     ValueError, one line, for a function that raises, does not give one finite number a row, gives
     others when it is called again, changes the model, or takes over ``MAX_SECONDS``.
     """
-    before = {name: weight.clone() for name, weight in lm.model.state_dict().items()}
+    weights = {} if isinstance(lm, StoredModel) else lm.model.state_dict()
+    before = {name: weight.clone() for name, weight in weights.items()}
     start = time.perf_counter()
     scores = _scores(detector, lm, rows)
     seconds = time.perf_counter() - start
     again = _scores(detector, lm, rows)
-    after = lm.model.state_dict()
-    if not all(weight.equal(after[name]) for name, weight in before.items()):
+    if not all(weight.equal(weights[name]) for name, weight in before.items()):
         raise ValueError(f"{detector.name} changes the model: work on a copy")
     if not np.allclose(scores, again, rtol=0, atol=ROUNDING):
         raise ValueError(f"{detector.name} gives other scores when it is called again: seed it")
@@ -90,11 +82,14 @@ def checked(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
     return scores
 
 
-def _scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
+def _scores(detector: Detector, lm: CausalLM | StoredModel, rows: Rows) -> np.ndarray:
     try:
         scores = np.asarray(detector.score(lm, rows), dtype=float)
     except Exception as error:
-        raise ValueError(f"{detector.name} raises {_line(error)}") from error
+        needs = ""
+        if isinstance(lm, StoredModel) and isinstance(error, AttributeError):
+            needs = ": it needs the models themselves, not their tokens: run make ledger"
+        raise ValueError(f"{detector.name} raises {_line(error)}{needs}") from error
     if scores.shape != (len(rows),):
         shape = f"an array of shape {scores.shape}"
         raise ValueError(
@@ -134,20 +129,63 @@ def write_part(
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 
-def aucs(study: StudyScores) -> pd.DataFrame:
-    """AUC of seen against held-out rows for every detector that was asked about every base model.
+def score_stored(detectors: Sequence[Detector], models: Sequence[StoredModel]) -> pd.DataFrame:
+    """Scores of every verbatim row of the study under stored models.
 
     Returns:
-        detector, copies, n_models, auc, ci_low, ci_high: means over models and benchmarks, with
-        the interval of ``crossed.interval_left_out``.
+        ``pretraining.COLUMNS`` and base_seed, for ``scores.arrange_scores``. ValueError, one line,
+        for a detector that needs more than the rows' tokens or gives no finite score.
     """
+    tables = []
+    for model in models:
+        for pool in (one for one in row_pools.pools() if one.kind == ROWS):
+            for detector in detectors:
+                values = _scores(detector, model, pool.rows)
+                table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
+                about = {"detector": detector.name, "model": pretraining.PRETRAINED}
+                about |= {"benchmark": pool.benchmark, "pool": pool.kind}
+                tables.append(table.assign(**about, base_seed=model.base_seed))
+    return pd.concat(tables, ignore_index=True)[[*pretraining.COLUMNS, "base_seed"]]
+
+
+def next_to_others(added: pd.DataFrame) -> pd.DataFrame:
+    """The study's frame with added detectors, for the base models that these were asked about.
+
+    Args:
+        added: of ``score_stored``; detectors that the ledger holds as ``NAME`` join them.
+    """
+    tables = [pretraining.read_parts()[0]]
+    if store.has(NAME):
+        tables.append(pretraining.read_parts(NAME)[0])
+    names = {name for table in (*tables[1:], added) for name in table["detector"].unique()}
+    stored = pd.concat(tables, ignore_index=True)
+    asked = stored[stored["base_seed"].isin(added["base_seed"].unique())]
+    return arrange_scores(pd.concat([asked, added], ignore_index=True), names)
+
+
+def compare(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
+    """A row for each detector: how often, when, and what fakes it.
+
+    Args:
+        frame: must hold the control *length* too.
+
+    Returns:
+        detector, n_models; auc, ci_low and ci_high at each number of copies (``auc_1``, ...);
+        auc_early and auc_late of rows seen once in the first and the last fifth of the training;
+        alarms and alarms_maximum, the shares of false alarms where two unseen sets differ by one
+        standard deviation of the length, and by as much as they can.
+    """
+    alarms = length.false_alarms(frame, detectors).set_index(["detector", "difference"])["rate"]
+    parts = timing.timing(frame, detectors).set_index(["detector", "part"])["auc"]
     rows = []
-    for detector in study.all_detectors:
-        pools = study.pools_of(detector)
+    for name in detectors:
+        shown, pools = display_name(name), [*crossed_scores(frame, name).values()]
+        row: dict[str, Any] = {"detector": shown, "n_models": len(seeds_of(frame))}
         for copies in row_pools.DOSES:
-            parts = [auc_left_out(pool, copies) for pool in pools]
-            found = interval_left_out(mean_left_out(parts))
-            interval = (found.value, found.low, found.high)
-            rows.append((display_name(detector), copies, len(study.base_seeds), *interval))
-    columns = ["detector", "copies", "n_models", "auc", "ci_low", "ci_high"]
-    return pd.DataFrame(rows, columns=columns)
+            found = interval_left_out(mean_left_out([auc_left_out(of, copies) for of in pools]))
+            names = (f"{column}_{copies}" for column in ("auc", "ci_low", "ci_high"))
+            row |= dict(zip(names, found[:3], strict=True))
+        row |= {"auc_early": parts[shown, "1"], "auc_late": parts[shown, str(timing.N_PARTS)]}
+        row |= {"alarms": alarms[shown, 1.0], "alarms_maximum": alarms[shown, length.MAXIMUM]}
+        rows.append(row)
+    return pd.DataFrame(rows)

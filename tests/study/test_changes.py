@@ -13,13 +13,11 @@ from contamination.core.verdicts import (
     RULED_OUT,
     SHOWN,
 )
+from contamination.study import changes, row_pools
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_changes as changes
-from contamination.study import row_pools
 from contamination.study.context import CODEC, RECALL
 from contamination.study.interface import WORD_PROBLEMS
-from contamination.study.pretraining_rates import true_positive_rates
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study.scores import arrange_scores, log_probabilities
 
 DETECTORS = ("PPL", "DC-PDD", "noise")
 WEAKER = {1: 0.0, 4: 0.3, 16: 1.0}
@@ -51,25 +49,13 @@ def test_larger_models_that_find_more_rows_support_the_claim(seen):
 
 
 def test_larger_models_that_find_as_much_or_less_do_not(seen):
-    same = changes.larger(seen, seen.of_models(SEEDS[:5]), LEARNED)
+    same = changes.larger(seen, seen[seen["base_seed"].isin(SEEDS[:5])], LEARNED)
     assert same["verdict"].eq(RULED_OUT).all() and same["p_value"].eq(1).all()
     less = changes.larger(seen, of_five(WEAKER), LEARNED)
     row = less.query("detector == 'PPL' and copies == 16").iloc[0]
     assert row["verdict"] == RULED_OUT and row["ci_high"] < 0
     few = arrange_scores(made_scores(DETECTORS, SEEDS[:4], gains=STRONGER))
     assert changes.larger(seen, few, LEARNED)["verdict"].eq(OPEN).all()
-
-
-def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
-    stronger, small = of_five(STRONGER), true_positive_rates(seen)
-    table = changes.larger_rates(small, stronger)
-    assert not set(table["detector"]) & {"noise"} and table["n_models"].eq(5).all()
-    assert table.columns.tolist()[3:] == ["n_models", "tpr", "tpr_larger", "ci_low", "ci_high"]
-    (found,) = table.query("detector == 'PPL' and copies == 1 and fpr == 0.01").itertuples()
-    (own,) = small.query("detector == 'PPL' and copies == 1 and fpr == 0.01").itertuples()
-    assert found.tpr == own.tpr < found.ci_low <= found.tpr_larger <= found.ci_high
-    same = changes.larger_rates(small, seen)
-    assert same["tpr"].equals(same["tpr_larger"]) and len(same) == len(small)
 
 
 def test_a_larger_model_that_has_learned_less_makes_the_control_fail(seen):
@@ -89,7 +75,7 @@ def test_a_larger_model_that_has_learned_less_makes_the_control_fail(seen):
 def test_losses_on_held_out_rows_are_of_rows_that_the_model_never_saw(seen):
     losses = changes.held_out_losses(seen)
     assert losses.index.tolist() == list(SEEDS)
-    pools = seen.log_probabilities()
+    pools = log_probabilities(seen).values()
     by_hand = [-pool.scores[0][pool.copies[0] == 0].mean() for pool in pools]
     assert losses.iloc[0] == pytest.approx(np.mean(by_hand))
 

@@ -15,17 +15,25 @@ from contamination.core.verdicts import (
     check_verdicts,
 )
 from contamination.study import (
+    changes,
     crossed,
-    pretraining_scores,
     reference_attack,
     row_pools,
+    scores,
 )
-from contamination.study import pretraining as arm
-from contamination.study import pretraining_results as results
-from contamination.study.pretraining_scores import arrange_scores
+from contamination.study import detection as results
+from contamination.study.scores import arrange_scores
 
 PAGE = (ROOT / "docs/protocol_2.md").read_text()
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fewer_redeals():
+    """Enough for Holm's first test among twelve cells, and ten times as fast."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "N_JOINT_REDEALS", 999)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -54,39 +62,42 @@ def verdicts(table, detector, *keys):
 
 def test_detectors_are_those_of_the_protocol():
     for name in ("DC-PDD", "CoDeC", "ReCaLL", "CDD", "n-gram coverage", "Min-K%++"):
-        assert name in pretraining_scores.DETECTORS and name in PAGE
-    assert len(pretraining_scores.DETECTORS) == 15  # number twins have two forms
-    assert not {*pretraining_scores.DETECTORS} & {*pretraining_scores.CONTROLS}
+        assert name in scores.DETECTORS and name in PAGE
+    assert len(scores.DETECTORS) == 15  # number twins have two forms
+    assert not {*scores.DETECTORS} & {*scores.CONTROLS}
     assert "F3 | PPL, Zlib, Lowercase, Min-k% Prob, Min-K%++, DC-PDD × 3 doses" in PAGE
-    assert pretraining_scores.OF_LATER == (
+    assert scores.OF_LATER == (
         "PPL", "Zlib", "Lowercase", "Min-k% Prob", "Min-K%++", "DC-PDD",
     )  # fmt: skip
 
 
 def test_forms_that_are_seen_in_as_many_copies_are_told_apart():
-    groups = pretraining_scores.exposures(row_pools.INDIRECT)
-    numbers = pretraining_scores.exposure_numbers("topics", row_pools.INDIRECT, SEEDS)
+    groups = scores.exposures(row_pools.INDIRECT)
+    numbers = scores.exposure_numbers("topics", row_pools.INDIRECT, SEEDS)
     assert [group.copies for group in groups.values()] == [4, 16, 4, 4]
     for of_model in numbers:
         assert np.bincount(of_model).tolist() == [120, 60, 60, 60, 60]
     pool = next(pool for pool in row_pools.pools() if pool.kind == row_pools.INDIRECT)
     assert (pool.copies(300) == 16).tolist() == (numbers[0] == 2).tolist()
-    rows = pretraining_scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
+    rows = scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
     assert rows[3].tolist() == row_pools.pools()[0].copies(SEEDS[3]).tolist()
 
 
 def test_parts_that_lack_a_row_are_refused():
-    scores = made_scores(("noise",), seeds=(300, 301))
-    found = arrange_scores(scores.sample(frac=1, random_state=0))  # whatever the order
-    key = ("noise", arm.PRETRAINED, "topics", row_pools.ROWS)
-    own = scores[scores["benchmark"].eq("topics") & scores["pool"].eq(row_pools.ROWS)]
-    assert found.arrays[key][1].tolist() == own.loc[own["base_seed"].eq(301), "score"].tolist()
+    made = made_scores(("noise",), seeds=(300, 301))
+    found = arrange_scores(made.sample(frac=1, random_state=0))  # whatever the order
+    own = made[made["benchmark"].eq("topics") & made["pool"].eq(row_pools.ROWS)]
+    pool = scores.crossed_scores(found, "noise")["topics"]
+    assert pool.scores[1].tolist() == own.loc[own["base_seed"].eq(301), "score"].tolist()
+    seen = found[found["copies"] > 0]
+    assert seen["position"].between(0, 1).all()
+    assert found.loc[found["copies"].eq(0), "position"].isna().all()
     with pytest.raises(ValueError, match="every one of 480 rows needs one score"):
-        arrange_scores(scores.drop(index=5))
+        arrange_scores(made.drop(index=5))
     with pytest.raises(ValueError, match="every one of 480 rows needs one score"):
-        arrange_scores(pd.concat([scores, scores.iloc[:1]]))
+        arrange_scores(pd.concat([made, made.iloc[:1]]))
     with pytest.raises(ValueError, match='no detector of the study is called "x"'):
-        arrange_scores(scores.assign(detector="x"))
+        arrange_scores(made.assign(detector="x"))
 
 
 # F1
@@ -94,7 +105,7 @@ def test_parts_that_lack_a_row_are_refused():
 
 def test_claims_have_the_smallest_effects_of_the_protocol():
     assert "AUC 0.05 above one half" in PAGE and "a fall of 0.05" in PAGE
-    for name, null in ((results.DETECTION, 0.5), (results.INDIRECTLY, 0.5), (results.LATER, 0.0)):
+    for name, null in ((results.DETECTION, 0.5), (changes.INDIRECTLY, 0.5), (changes.LATER, 0.0)):
         assert (CLAIMS[name].null, CLAIMS[name].smallest_effect) == (null, 0.05)
 
 
@@ -120,7 +131,7 @@ def test_where_nothing_is_seen_no_claim_is_supported(shares):
 
 
 def test_numbers_are_those_of_the_crossed_analysis(detection, seen):
-    pools = seen.pools_of("n-gram coverage")
+    pools = [*scores.crossed_scores(seen, "n-gram coverage").values()]
     row = detection[detection["detector"].eq("n-gram coverage")].iloc[1]
     assert row["auc"] == pytest.approx(crossed.mean_auc(pools, 4))
     p_values = np.concatenate([crossed.permutation_p_by_model(pool, 4) for pool in pools])
@@ -131,24 +142,16 @@ def test_numbers_are_those_of_the_crossed_analysis(detection, seen):
     assert smallest["p_adjusted"] == pytest.approx(len(detection) * smallest["p_value"])
 
 
-def test_the_reference_attack_is_of_the_same_benchmarks(detection, seen):
-    centred = [reference_attack.centred(pool) for pool in seen.log_probabilities()]
-    lira = detection.set_index(["detector", "copies"])["lira_auc"]
-    assert lira["PPL", 16] == pytest.approx(reference_attack.lira_auc(centred, 16))
-    of_topics = [pool for pool in centred if pool.name == "topics rows"]
-    expected = reference_attack.lira_auc(of_topics, 16)
-    assert lira["n-gram coverage", 16] == pytest.approx(expected)
-
-
 def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):
     """Every AUC is 1, and a detector that gives every row the same score."""
-    scores = made_scores(("PPL", "Replication"), gains={1: 0.0, 4: 0.0, 16: 1e6}, spread=0.0)
-    scores.loc[scores["detector"].eq("Replication"), "score"] = 0.0
-    found = results.detection(arrange_scores(scores), shares).set_index(["detector", "copies"])
+    made = made_scores(("PPL", "Replication"), gains={1: 0.0, 4: 0.0, 16: 1e6}, spread=0.0)
+    made.loc[made["detector"].eq("Replication"), "score"] = 0.0
+    found = results.detection(arrange_scores(made), shares).set_index(["detector", "copies"])
     perfect, constant = found.loc["PPL", 16], found.loc["Replication", 16]
     for row, value, verdict in ((perfect, 1.0, SHOWN), (constant, 0.5, RULED_OUT)):
         assert row["auc"] == row["auc_min"] == row["auc_max"] == value
         assert np.isnan(row["ci_low"]) and row["verdict"] == verdict
+        assert row["verdict_registered"] == verdict
 
 
 def test_a_test_that_cannot_reject_decides_nothing():
@@ -156,16 +159,16 @@ def test_a_test_that_cannot_reject_decides_nothing():
     row = {"p_value": 1e-4, "n_tests": 1, "n_models": 20, "ci_low": 0.6, "ci_high": 0.7}
     row |= {"auc_min": 0.6, "auc_max": 0.7}
     for n, expected in ((400, SHOWN), (600, OPEN)):
-        table = results._of_auc([row] * n, CLAIMS[results.DETECTION])
+        table = results.of_auc([row] * n, CLAIMS[results.DETECTION])
         assert set(table["verdict"]) == {expected}
 
 
 def test_four_models_decide_nothing(shares):
     of_all = dict.fromkeys(range(5), 9)
     few = arrange_scores(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=of_all))
-    assert set(results.indirect(few, shares)["verdict"]) == {OPEN}
+    assert set(changes.indirect(few, shares)["verdict"]) == {OPEN}
     found = results.detection(few, shares)
-    assert set(found["verdict"]) == {OPEN} and found["lira_auc"].isna().all()
+    assert set(found["verdict"]) == {OPEN}
 
 
 def test_controls_hold_unless_they_see_something(seen, shares):
@@ -180,7 +183,7 @@ def test_controls_hold_unless_they_see_something(seen, shares):
 
 
 def test_other_forms_are_judged_one_by_one(seen, shares):
-    found = results.indirect(seen, shares)
+    found = changes.indirect(seen, shares)
     of_ppl = verdicts(found, "PPL", "exposure", "copies")
     assert of_ppl == {
         ("paraphrase", 4): RULED_OUT,
@@ -190,31 +193,31 @@ def test_other_forms_are_judged_one_by_one(seen, shares):
     }
     assert set(found["benchmarks"]) == {"topics"} and set(found["n_held_out"]) == {120}
     # Verbatim rows of the same benchmark at as many copies stand next to them.
-    pool = [pool for pool in seen.pools_of("PPL") if pool.name == "topics rows"]
+    pool = [scores.crossed_scores(seen, "PPL")["topics"]]
     row = found[found["detector"].eq("PPL") & found["copies"].eq(16)].iloc[0]
     assert row["verbatim_auc"] == pytest.approx(crossed.mean_auc(pool, 16))
     nothing = arrange_scores(made_scores(("PPL",), indirect=dict.fromkeys(range(1, 5), 0.0)))
-    assert SHOWN not in set(results.indirect(nothing, shares)["verdict"])
+    assert SHOWN not in set(changes.indirect(nothing, shares)["verdict"])
 
 
 # F3
 
 
 def test_a_fall_after_clean_training_is_supported_and_none_is_not(seen, shares):
-    found = results.later(seen, shares)
+    found = changes.later(seen, shares)
     assert set(found["detector"]) == {"PPL", "DC-PDD"} and len(found) == 2 * 3 * 2
     of_ppl = verdicts(found, "PPL", "later_tokens", "copies")
     assert of_ppl[400_000, 16] == SHOWN and of_ppl[400_000, 1] == RULED_OUT
     assert found["fall"].to_numpy() == pytest.approx(found["auc_before"] - found["auc_after"])
-    kept = results.later(arrange_scores(made_scores(("PPL",), kept=1.0)), shares)
+    kept = changes.later(arrange_scores(made_scores(("PPL",), kept=1.0)), shares)
     assert set(kept["verdict"]) == {RULED_OUT}
-    gained = results.later(arrange_scores(made_scores(("PPL",), kept=2.0)), shares)
+    gained = changes.later(arrange_scores(made_scores(("PPL",), kept=2.0)), shares)
     rise = gained[gained["copies"].eq(16)]
     assert (rise["fall"] < 0).all() and set(rise["verdict"]) == {RULED_OUT}
 
 
 def test_p_of_a_fall_is_that_of_a_t_test_with_the_larger_error(seen, shares):
-    row = results.later(seen, shares).iloc[0]
+    row = changes.later(seen, shares).iloc[0]
     error = max(row["se_models"], row["se_rows"])
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["fall"]) / error, 19))
     half = stats.t.ppf(0.975, 19) * np.hypot(row["se_models"], row["se_rows"])
@@ -252,7 +255,7 @@ def test_benchmarks_alone_and_exploratory_forms_have_no_verdict(seen, detection)
 
 
 def test_exposure_is_a_mean_over_benchmarks_and_leaves_held_out_rows_out(shares):
-    found = results.exposure_table(shares)
+    found = row_pools.exposure_table(shares)
     assert len(found) == 3 + 4 and (found["copies"] > 0).all()
     doubled = shares.assign(
         row_share_pct=shares["row_share_pct"] * (1 + shares["benchmark"].eq("topics"))
@@ -264,10 +267,10 @@ def test_exposure_is_a_mean_over_benchmarks_and_leaves_held_out_rows_out(shares)
 
 
 def test_the_reference_attack_takes_log_probabilities_and_not_perplexities(seen):
-    (pool,) = [one for one in seen.log_probabilities() if one.name == "topics rows"]
-    (perplexities,) = [one for one in seen.pools_of("PPL") if one.name == "topics rows"]
+    pool = scores.log_probabilities(seen)["topics"]
+    perplexities = scores.crossed_scores(seen, "PPL")["topics"]
     assert (perplexities.scores < 0).all()
     np.testing.assert_allclose(np.exp(-pool.scores), -perplexities.scores)
-    attacked = results._attack_pools(seen, ["topics"])[0].scores
+    attacked = {one.name: one for one in results.attack_pools(seen)}["topics rows"].scores
     moved = pool.scores - np.median(pool.scores, axis=1, keepdims=True)
     np.testing.assert_allclose(attacked, moved)
