@@ -92,6 +92,18 @@ PIECE = {"first_piece": KAL_EL, "second_piece": "x", "label": "1 (entailment)"}
 NAMES = {"dataset": "RTE", "split": "train", "other_dataset": "WNLI", "other_split": "validation"}
 
 
+@pytest.mark.parametrize("word", ["code", "question"])
+def test_the_quiz_paper_puts_another_word_in_place_of_summary(word):
+    """As the released shell scripts say; HumanEval is code, DROP and GSM8k are questions."""
+    piece = {"first_piece": "def half(n):", "label": ""}
+    names = {"dataset": "HumanEval", "split": "test"}
+    for instruction in ("guided", "general"):
+        found, summary = (
+            instructions.prompt_for(instruction, task, piece, **names) for task in (word, "summary")
+        )
+        assert found == summary.replace("summary", word)
+
+
 def test_the_paper_s_prompts_of_tables_4_and_5():
     guided = instructions.prompt_for("guided", instructions.NLI, PIECE, **NAMES)
     assert guided == (

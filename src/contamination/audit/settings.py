@@ -125,7 +125,7 @@ class Data(OwnSettings):
     task: str = setting(
         "classification",
         "kind of rows, which decides the prompts "
-        "[classification or NLI or summary or one-sentence summary]",
+        "[classification or NLI or summary or one-sentence summary or code or question]",
     )
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
     text_columns: list[str] = setting(

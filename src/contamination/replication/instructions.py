@@ -17,9 +17,10 @@ import pandas as pd
 
 CLASSIFICATION, NLI = "classification", "NLI"
 SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
+CODE, QUESTION = "code", "question"  # of the quiz paper's Table 2: HumanEval; DROP and GSM8k
 # Of the judge, Figure 2.
 JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
-TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY)
+TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY, CODE, QUESTION)
 
 _LABELLED = "\nLabel: {label}\nFirst Piece: {input}\nSecond Piece:"
 _PAIRED = "\nSentence 1: {input}\nLabel: {label}\nSentence 2:"
@@ -55,6 +56,11 @@ GENERAL_INSTRUCTION = {
     ONE_SENTENCE_SUMMARY: "Instruction: Finish the second piece based on the first piece, such"
     " that these two pieces become a single one-sentence summary." + _PLAIN,
 }
+
+# The quiz paper's released scripts (shahriargolchin/DCQ, scripts/comparative_framework/
+# reported_contamination/*.sh, line 2) put the word "code" or "question" in place of "summary".
+for _templates in (GUIDED_INSTRUCTION, GENERAL_INSTRUCTION):
+    _templates |= {word: _templates[SUMMARY].replace(SUMMARY, word) for word in (CODE, QUESTION)}
 
 # Figure 2; examples 1 to 4 stay, the fifth is what is judged.
 JUDGE_PROMPT = """\
@@ -113,6 +119,8 @@ _FIELDS = {
     NLI: "Sentence 1: {input}\nLabel: {label}\nSentence 2:",
     SUMMARY: "Summary: {input}",
     ONE_SENTENCE_SUMMARY: "Summary: {input}",
+    CODE: "Code: {input}",
+    QUESTION: "Question: {input}",
 }
 
 LABELLED_TASKS = (CLASSIFICATION, NLI)
@@ -123,7 +131,7 @@ PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
 
 
 def instructions_for(task: str) -> tuple[str, ...]:
-    """The instructions that a task has; a summary has no label to be wrong."""
+    """The instructions that a task has; others than classification and NLI show no label."""
     return INSTRUCTIONS if task in LABELLED_TASKS else INSTRUCTIONS[:-1]
 
 
