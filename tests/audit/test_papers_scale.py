@@ -444,9 +444,31 @@ def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
         helper = "options of the quizzes" if asked == DCQ else "ICL judge"
         assert cost.loc[[asked, helper], "cost"].gt(0).all()
         n_prompts = 5 if data["task"] in LABELLED_TASKS else 4
+        n_prompts = 1 if audit.told.replication.guided_only else n_prompts
         n_calls = {DCQ: 6 * 4, REPLICATION: 4 * n_prompts + audit.told.replication.first_instances}
         assert cost.loc[asked, "n_calls"] == n_calls[asked]
         assert "to ask" in announcing.announce_audit(audit)
+
+
+@pytest.mark.parametrize("method", [DCQ, REPLICATION])
+def test_the_layout_changes_what_is_asked_and_nothing_else(method, tmp_path):
+    data = labelled(tmp_path / "own.jsonl") | {"dataset": str(tmp_path / "own.jsonl")}
+    values = {"model": {"names": ["m"], "base_url": "http://127.0.0.1:9/v1", "key_variable": ""}}
+    values |= {"data": data | {"label_column": ""}, "n_instances": 4}
+    values["data"]["task"] = "summary"
+    helper = {"perturber_model": "p", "perturber_base_url": "http://127.0.0.1:9/v1"}
+    helper |= {"perturber_key_variable": ""}
+    judge = {name.replace("perturber", "judge"): value for name, value in helper.items()}
+    asked = []
+    for layout in ("paper", "released"):
+        blocks = {"dcq": helper | {"layout": layout}, "replication": judge | {"layout": layout}}
+        audit = prepare(Settings.read(values | blocks))
+        batches = plan.batches_of(audit, audit.asked.endpoints[0])
+        purposes = {DCQ: (DCQ, "options of the quizzes"), REPLICATION: (REPLICATION, "ICL judge")}
+        asked.append([r for name, _, rs, _ in batches if name in purposes[method] for r in rs])
+    paper, released = ([one.messages[0]["content"] for one in texts] for texts in asked)
+    assert len(paper) == len(released) and not set(paper) & set(released)
+    assert all("---\n" in text or text.startswith("INSTRUCTION:\n") for text in released)
 
 
 def of_room(room):

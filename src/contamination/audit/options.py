@@ -74,6 +74,7 @@ def quizzes_of(
     source, counts = source_of(rows, asked), pd.DataFrame()
     if source == WRITTEN:
         written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
+        written["layout"] = asked.quiz_layout
         quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
     elif source == GIVEN:
         quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("")

@@ -182,6 +182,10 @@ class Dcq(OwnSettings):
     perturber_key_variable: str = setting(KEY, KEY_NAME)
     second_perturbation: bool = setting(False, "also the quiz without any original, Figure 2")
     respondent: str = setting("", "of a local model [empty or instruct or base]")
+    layout: str = setting(
+        "paper",
+        "prompts as printed, or as the authors' code sends them [paper or released]",
+    )
     answer_tokens: int = setting(1, "longest answer, in tokens; 1 in the paper [1 to 100000]")
     trained_share_pct: float = setting(
         0.0,
@@ -203,6 +207,8 @@ class Replication(OwnSettings):
         "as in Table 3, or for base models; empty: whichever suits the model "
         "[empty or instruct or continue]",
     )
+    layout: str = setting("paper", "as in dcq, also of the judge's prompt [paper or released]")
+    guided_only: bool = setting(False, "ask the guided instruction alone, as the quiz paper does")
     completion_tokens: int = setting(
         500, "longest completion, in tokens; 500 in the paper [1 to 100000]"
     )
