@@ -475,12 +475,79 @@ def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_p
         pairs.check_pairs(Pairs.read(mine))
 
 
-@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
-def test_settings_of_the_papers_models_fit_the_notebook(name):
+def asked_for(name, **change):
+    """Settings of a parameter file of the paper's models, with other values for some."""
     values = run.check(
         ROOT / "notebooks/05b_dice_lab.ipynb", ROOT / f"params/full/dice/{name}.yaml"
     )
-    mine = Pairs.read(values["own_settings"])
+    return {**values["own_settings"], **change}
+
+
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [  # of four steps, the first of them LLaMA2's warm-up
+        ("llama2-7b", [1e-5, 1e-5, 1e-5 * 2 / 3, 1e-5 / 3]),
+        ("phi-2", [7e-5, 7e-5 * 3 / 4, 7e-5 * 2 / 4, 7e-5 / 4]),
+    ],
+)
+def test_the_optimizer_is_that_of_the_released_code(base, files, monkeypatch, name, rates):
+    """No weight decay; a warm-up for LLaMA2 alone."""
+    seen = []
+
+    class Watched(torch.optim.AdamW):
+        def step(self, *given, **named):
+            seen.append([(group["weight_decay"], group["lr"]) for group in self.param_groups])
+            return super().step(*given, **named)
+
+    monkeypatch.setattr(torch.optim, "AdamW", Watched)
+    change = {"model": {"names": [str(base)], "dtype": "float32"}, **files[1], **files[0]}
+    change |= {"vanilla_columns": ["question", "response"]}
+    change |= {"own_conditions": ["GSM-i x5"], "own_copied_rows": 0, "own_rows": 31}
+    change |= {"n_contaminated": 2, "n_references": 2, "own_batch_size": 8}
+    mine = Pairs.read(asked_for(name, **change))
+    pairs.trained_pairs(mine, pairs.check_pairs(mine))
+    assert len(seen) == 4 * 4
+    found = [step for (step,) in seen[:4]]
+    assert [decay for decay, _ in found] == [0.0] * 4
+    assert [rate for _, rate in found] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
+def test_as_many_problems_are_copied_as_in_the_released_code(base, tmp_path, name):
+    """600 of the set, 1 or 5 times, in 25,000 rows."""
+    problems = pd.DataFrame({"q": map("What is {}?".format, range(640)), "a": range(640)})
+    problems.to_json(tmp_path / "problems.jsonl", orient="records", lines=True)
+    sets = [*mixtures.IN_DISTRIBUTION, "MATH"]
+    source = [str(tmp_path / "problems.jsonl"), "q", "a", ""]
+    given = {"problem_sets": {one: source for one in sets}}
+    rows = pd.DataFrame({"question": range(26_000), "response": "Yes.", "system_prompt": ""})
+    rows.to_json(tmp_path / "vanilla.jsonl", orient="records", lines=True)
+    given |= {"model": {"names": [str(base)]}, "own_vanilla": str(tmp_path / "vanilla.jsonl")}
+    read = pairs.check_pairs(Pairs.read(asked_for(name, **given))).mixtures
+    once, five = read["GSM-i x1"][0], read["GSM-i x5"][0]
+    assert len(once.contamination) == len(five.contamination) == 600
+    assert (once.n_rows, five.n_rows) == (25_000, 25_000)
+    assert (once.dose_pct, five.dose_pct) == pytest.approx((2.4, 12.0))
+
+
+def test_a_system_prompt_stands_in_front_as_an_instruction(base, files, tmp_path):
+    """Where it is empty, the row is as without it; problems never have one."""
+    columns = {"question": map("What is {}?".format, range(60)), "response": "Yes."}
+    rows = pd.DataFrame(columns).assign(system_prompt=["Be brief.", ""] * 30)
+    rows.to_csv(tmp_path / "vanilla.csv", index=False)
+    given = {"own_vanilla": str(tmp_path / "vanilla.csv"), "own_rows": 60}
+    given |= {"vanilla_columns": ["question", "response", "system_prompt"]}
+    read = pairs.check_pairs(Pairs.read(settings(base, files[0], given))).mixtures
+    prompts = {prompt for prompt, _ in read["clean"][0].vanilla}
+    long = "### Instruction:\nBe brief.\n\n### Input:\nWhat is 0?\n\n### Response:\n"
+    assert {long, "### Input:\nWhat is 1?\n\n### Response:\n"} <= prompts
+    copied = read["GSM-i x5"][0].contamination
+    assert all(prompt.startswith("### Input:\n") for prompt, _ in copied)
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
+def test_settings_of_the_papers_models_fit_the_notebook(name):
+    mine = Pairs.read(asked_for(name))
     wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
     assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
     assert mine.paper_model in ("LLaMA2-7B", "Phi2-2.7B")

@@ -26,6 +26,7 @@ from contamination.data import partitions, published
 from contamination.dcq import contaminating
 from contamination.models.chat import ChatError
 from contamination.replication.decisions import ALGORITHM_2, PARTITION, RULE_JUDGE
+from contamination.replication.instructions import LABELLED_TASKS
 
 TOWNS = ["York", "Bath", "Wells", "Derby", "Leeds", "Hull", "Ely", "Truro"]
 TEXTS = [
@@ -432,7 +433,7 @@ def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
         row | {columns[0]: f"Another town, number {n}, was quiet."} for n, row in enumerate(rows)
     ]
     (tmp_path / "others.jsonl").write_text("\n".join(map(json.dumps, others)))
-    replaced = {"dataset": str(tmp_path / "hub.jsonl"), "split": "", "splits": []}
+    replaced = {"dataset": str(tmp_path / "hub.jsonl"), "split": "", "splits": [], "revision": ""}
     if model.get("base_url"):
         model = model | {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
     values |= {"data": data | replaced, "model": model, "n_instances": 4}
@@ -445,10 +446,32 @@ def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
     if audit.model.base_url:
         helper = "options of the quizzes" if asked == DCQ else "ICL judge"
         assert cost.loc[[asked, helper], "cost"].gt(0).all()
-        n_prompts = 4 if "summary" in data["task"] else 5
+        n_prompts = 5 if data["task"] in LABELLED_TASKS else 4
+        n_prompts = 1 if audit.told.replication.guided_only else n_prompts
         n_calls = {DCQ: 6 * 4, REPLICATION: 4 * n_prompts + audit.told.replication.first_instances}
         assert cost.loc[asked, "n_calls"] == n_calls[asked]
         assert "to ask" in announcing.announce_audit(audit)
+
+
+@pytest.mark.parametrize("method", [DCQ, REPLICATION])
+def test_the_layout_changes_what_is_asked_and_nothing_else(method, tmp_path):
+    data = labelled(tmp_path / "own.jsonl") | {"dataset": str(tmp_path / "own.jsonl")}
+    values = {"model": {"names": ["m"], "base_url": "http://127.0.0.1:9/v1", "key_variable": ""}}
+    values |= {"data": data | {"label_column": ""}, "n_instances": 4}
+    values["data"]["task"] = "summary"
+    helper = {"perturber_model": "p", "perturber_base_url": "http://127.0.0.1:9/v1"}
+    helper |= {"perturber_key_variable": ""}
+    judge = {name.replace("perturber", "judge"): value for name, value in helper.items()}
+    asked = []
+    for layout in ("paper", "released"):
+        blocks = {"dcq": helper | {"layout": layout}, "replication": judge | {"layout": layout}}
+        audit = prepare(Settings.read(values | blocks))
+        batches = plan.batches_of(audit, audit.asked.endpoints[0])
+        purposes = {DCQ: (DCQ, "options of the quizzes"), REPLICATION: (REPLICATION, "ICL judge")}
+        asked.append([r for name, _, rs, _ in batches if name in purposes[method] for r in rs])
+    paper, released = ([one.messages[0]["content"] for one in texts] for texts in asked)
+    assert len(paper) == len(released) and not set(paper) & set(released)
+    assert all("---\n" in text or text.startswith("INSTRUCTION:\n") for text in released)
 
 
 def of_room(room):
@@ -462,19 +485,22 @@ def test_the_papers_partitions_and_models_are_all_there():
     released = published.released_instances("DCQ")[["dataset", "split"]].drop_duplicates()
     known = {tuple(row) for row in released.itertuples(index=False)}
     quizzed = {tuple(values["data"]["names"]) for values in of_room("dcq").values()}
-    # Figure 2 and Appendix A, of which nothing is released, on top.
+    # Table 1, Figure 2 and Appendix A, of which nothing is released, on top.
     more = {("AG News", "train"), ("WNLI", "train"), ("IMDB", "train")}
+    more |= {("MeetingBank", "train"), ("AuTexTification", "train")}
     assert quizzed == known | more
     completed = of_room("replication")
     assert len(completed) == 14 and sum(name.endswith("_train") for name in completed) == 7
     assert {values["n_instances"] for values in completed.values()} == {10}
-    of_dcq = of_room("dcq_replication").values()
-    assert {(values["n_instances"], values["replication"]["cut"]) for values in of_dcq} == {
-        (100, "share")
-    }
-    assert {values["data"]["names"][0] for values in of_dcq} == {
-        values["data"]["names"][0] for values in completed.values()
-    }
+    of_dcq = {values["data"]["names"][0]: values for values in of_room("dcq_replication").values()}
+    assert {values["replication"]["cut"] for values in of_dcq.values()} == {"share"}
+    assert of_dcq.keys() == set(published.DCQ_DATASETS)
+    assert {name: values["data"]["task"] for name, values in of_dcq.items()}.items() >= {
+        "HumanEval": "code", "DROP": "question", "GSM8k": "question"
+    }.items()  # fmt: skip
+    assert of_dcq["HumanEval"]["n_instances"] == 164
+    quizzes = [values["dcq"] for values in of_room("dcq").values()]
+    assert [of["n_tuning_instances"] for of in quizzes if "tuning_epochs" in of] == [1000, 1000]
     scored = of_room("min_k")
     for name, values in scored.items():
         if name.startswith("mimir"):
@@ -482,8 +508,9 @@ def test_the_papers_partitions_and_models_are_all_there():
             assert values["comparison"] == dataset.replace("/train/", "/test/") != dataset
         else:
             assert values["data"]["member_column"] == "label"
-            is_wikimia = values["data"]["dataset"] == "swj0419/WikiMIA"
-            assert len(values["data"].get("splits", [])) == 4 * is_wikimia
+            lengths = {"swj0419/WikiMIA": 4, "zjysteven/WikiMIA_paraphrased_perturbed": 3}
+            n_splits = lengths.get(values["data"]["dataset"], 0)
+            assert len(values["data"].get("splits", [])) == n_splits
     assert {f"huggyllama/llama-{size}b" for size in (7, 13, 30, 65)} < {
         values["model"]["names"][0] for values in scored.values()
     }

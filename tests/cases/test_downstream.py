@@ -52,7 +52,7 @@ def test_lab_examples_ask_for_the_label_they_hold():
 def test_released_examples_are_the_papers_datasets():
     examples = downstream_examples.released_examples()
     counts = examples.groupby("dataset").size().to_dict()
-    expected = {"BoolQ": 3270, "CommonsenseQA": 1221, "IMDB": 100, "LSAT QA": 547}
+    expected = {"BoolQ": 3270, "CommonsenseQA": 1221, "IMDB": 2195, "LSAT QA": 547}
     assert counts == expected | {"TruthfulQA": 813}
     for row in examples.to_dict("records"):
         assert row["text"] == row["prompt"] + row["options"][row["answer"]]

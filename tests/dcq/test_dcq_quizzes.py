@@ -61,6 +61,29 @@ def test_the_quiz_prompt_holds_the_words_of_figure_1():
         prompts.quiz_prompt(["a", "b", "c"], "XSum", "test")
 
 
+def plain(text):
+    return text.replace('"', "").lower().split()
+
+
+def test_the_released_prompts_have_the_same_words_with_options_below_their_letters():
+    """Layout "released"; capitals stand for stress, and "Instruction:" and marks go."""
+    asked = prompts.quiz_prompt(["w", "x", "y", "z"], "XSum", "test", layout="released")
+    assert "---\nA)\nw\n\nB)\nx\n\nC)\ny\n\nD)\nz\n\nE)\nNone of" in asked
+    assert asked.endswith("options.\n---\nANSWER:\n") and asked.startswith("You are provided")
+    row = {"Summary": "It rained."}
+    released = prompts.perturbation_prompt(row, ["Summary"], layout="released")
+    assert "---\nINPUT TEXT:\nSummary: It rained.\n---\nFORMAT:\n\nA)\nFirst word" in released
+    paper = prompts.quiz_prompt(["w", "x", "y", "z"], "XSum", "test").split("- - -")[0]
+    assert plain(paper) == ["instruction:", *plain(asked.split("---")[0])]
+    paper = prompts.perturbation_prompt(row, ["Summary"]).split("- - -")[0]
+    assert plain(paper) == ["instruction:", *plain(released.split("---\nINPUT TEXT")[0])]
+    # What a perturber answers to it is read.
+    found = perturbation.parse_options(
+        "A)\nIt poured.\n\nB)\nIt drizzled.\n\nC)\nIt hailed.\n\nD)\nIt snowed.\n---", ["Summary"]
+    )
+    assert [one["Summary"] for one in found][::3] == ["It poured.", "It snowed."]
+
+
 def test_the_perturbation_prompt_holds_the_words_of_figure_3():
     asked = words_of(prompts.perturbation_prompt({"Summary": "It rained."}, ["Summary"]))
     printed = """Instruction: Your task is to create a four-choice quiz by replacing the words in

@@ -92,6 +92,43 @@ PIECE = {"first_piece": KAL_EL, "second_piece": "x", "label": "1 (entailment)"}
 NAMES = {"dataset": "RTE", "split": "train", "other_dataset": "WNLI", "other_split": "validation"}
 
 
+@pytest.mark.parametrize("word", ["code", "question"])
+def test_the_quiz_paper_puts_another_word_in_place_of_summary(word):
+    """As the released shell scripts say; HumanEval is code, DROP and GSM8k are questions."""
+    piece = {"first_piece": "def half(n):", "label": ""}
+    names = {"dataset": "HumanEval", "split": "test"}
+    for instruction in ("guided", "general"):
+        found, summary = (
+            instructions.prompt_for(instruction, task, piece, **names) for task in (word, "summary")
+        )
+        assert found == summary.replace("summary", word)
+
+
+@pytest.mark.parametrize("task", instructions.TASKS)
+@pytest.mark.parametrize("instruction", ["guided", "general"])
+def test_the_released_layout_has_the_paper_s_words(task, instruction):
+    """In capitals for stress, fields on their own lines; sentence pairs show the label later."""
+    piece = {"first_piece": "It rained.", "label": "1 (true)"}
+    paper, released = (
+        instructions.prompt_for(instruction, task, piece, dataset="D", split="test", layout=layout)
+        for layout in ("paper", "released")
+    )
+    assert paper.lower().split() == released.lower().split()
+    assert released.startswith("INSTRUCTION:\n") and released.endswith((" PIECE:\n", " 2:\n"))
+    assert "\n\nFIRST PIECE:\nIt rained.\n\n" in released or task == instructions.NLI
+    assert completions.without_repetition("It rained.", f"{released}It poured.")[0] == "It poured."
+
+
+def test_the_released_judge_s_prompt_has_the_paper_s_words():
+    paper, released = (
+        re.sub(r"[-'\"]|candidates?", "", prompt).lower().split()
+        for prompt in instructions.JUDGE_PROMPTS.values()
+    )
+    # The paper writes "the reference candidate", the code "the reference candidates".
+    assert paper == released
+    assert instructions.JUDGE_PROMPTS["released"].count("\n---\n") == 5
+
+
 def test_the_paper_s_prompts_of_tables_4_and_5():
     guided = instructions.prompt_for("guided", instructions.NLI, PIECE, **NAMES)
     assert guided == (

@@ -27,7 +27,7 @@ from contamination.replication import completions, decisions, did_chatgpt_cheat,
 from contamination.replication.instructions import (
     GENERAL,
     GUIDED,
-    JUDGE_PROMPT,
+    JUDGE_PROMPTS,
     WRONG_DATASET,
     WRONG_SPLIT,
 )
@@ -62,7 +62,8 @@ def with_judge(scored: pd.DataFrame, asked: RunEndpoints) -> pd.DataFrame:
     A completion that did not come has no label; an empty one is inexact.
     """
     pairs = scored["second_piece"].tolist(), scored["completion"].tolist()
-    found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, **asked.paying(JUDGE))
+    prompt = JUDGE_PROMPTS[asked.completion_layout]
+    found = ask_judge(asked.helpers[JUDGE], *pairs, prompt, **asked.paying(JUDGE))
     icl = pd.Series([one.label for one in found], scored.index)
     icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
     bare = [one.is_bare_yes for one in found]
@@ -101,7 +102,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     notes = [finding.describe_unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
     if told.bleurt_checkpoint and scorer is None:
         notes.append(why)
-    if has_unseen and shares[GENERAL]["value"] >= guided["value"] > 0:
+    if has_unseen and GENERAL in shares and shares[GENERAL]["value"] >= guided["value"] > 0:
         notes.append("as many matches without the names, so the names are not needed")
     # What no memory gives is not known beforehand; unseen rows show it.
     chance = found[-1]["value"] if has_unseen else 0.0
@@ -181,14 +182,15 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
     of_2 = table[table["method"] == decisions.ALGORITHM_2]
     for _, rows in of_2.groupby([*decisions.PARTITION, "metric"], dropna=False):
         by = rows.set_index("instruction")
-        guided, controls = by.loc[GUIDED], by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+        guided = by.loc[GUIDED]
+        controls = by[by.index.isin([GENERAL, WRONG_DATASET, WRONG_SPLIT])]
         n_matches = int(guided[["n_exact", "n_near_exact"]].sum())
         is_seen_apart = share_interval(n_matches, int(guided["n_valid"]))[1] < _SMALLEST_SHARE
         cases = [
             (guided["n_valid"] == 0, NOT_RUN),
             (not guided["contaminated"], RULED_OUT if is_seen_apart else OPEN),
             (controls["contaminated"].eq(True).any(), CONTROL_FAILS),
-            (controls["n_valid"].eq(0).any(), OPEN),
+            (controls.empty or controls["n_valid"].eq(0).any(), OPEN),
             (True, SHOWN),
         ]
         said = next(word for holds, word in cases if holds)

@@ -81,6 +81,7 @@ def quizzes_of(
     if source_of(rows, asked) != WRITTEN:
         return quizzes_unasked(rows, seed), pd.DataFrame()
     written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
+    written["layout"] = asked.quiz_layout
     quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
     return _enough(quizzes, rows, WRITTEN), counts
 

@@ -59,6 +59,8 @@ SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
 UNKNOWN = "unknown"  # condition of models that others fine-tuned: Figure 6(b) alone has them
 DOCSTRINGS = "docstrings"  # as ``own_vanilla``: the lab's vanilla rows, which are always there
 SEED = 0  # of the draw of problems and vanilla rows
+# A box with braces up to two deep.
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}")
 
 
 @dataclass(frozen=True)
@@ -199,20 +201,25 @@ def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
 
 
 def _questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Two columns of a file, or of a split of a hub dataset, as question and answer."""
+    """Columns of a file, or of a split of a hub dataset, as question, answer, instruction."""
     rows = partitions.load_columns(dataset, split, columns)
-    return rows.astype(str).set_axis(["question", "answer"], axis=1)
+    rows = rows.set_axis(["question", "answer", "instruction"][: len(columns)], axis=1)
+    return rows.fillna({"instruction": ""}).astype(str)
 
 
 def _in_form(answer: str) -> str | None:
-    """An answer with what is scored behind ``####``, or None where it is prose without that mark.
+    r"""An answer with what is scored behind ``####``, or None where it is prose without that mark.
 
-    >>> _in_form("2 + 3 = 5\\n#### 5"), _in_form("1,200"), _in_form("one half")
-    ('2 + 3 = 5\\n#### 5', '#### 1,200', '#### one half')
-    >>> _in_form("She has two.\\nSo he has three.")
+    >>> _in_form("2 + 3 = 5\n#### 5"), _in_form("1,200"), _in_form("one half")
+    ('2 + 3 = 5\n#### 5', '#### 1,200', '#### one half')
+    >>> _in_form(r"So it is \boxed{\frac{1}{2}}.")  # as MATH's solutions mark it
+    'So it is \\boxed{\\frac{1}{2}}.\n#### \\frac{1}{2}'
+    >>> _in_form("She has two.\nSo he has three.")
     """
     if "####" in answer:
         return answer if final_answer(answer) else None
+    if boxed := _BOXED.findall(answer):
+        return f"{answer}\n#### {boxed[-1]}"
     is_short = 0 < len(units(answer)) <= LONGEST_ANSWER and "\n" not in answer.strip()
     return f"#### {answer}" if is_short else None
 
@@ -228,7 +235,10 @@ def _mixtures(
     n_rows = settings.own_rows
     n_drawn = min(len(vanilla), n_rows * max(one.n_models for one in wanted))
     rows = rows_of(vanilla.sample(n_drawn, random_state=SEED))
-    read = {one.name: rows_of(problems[one.problems]) if one.copies else [] for one in wanted}
+    n_copied = settings.own_copied_rows or None
+    read = {
+        one.name: rows_of(problems[one.problems])[:n_copied] if one.copies else [] for one in wanted
+    }
     return {
         one.name: [mix(rows, read[one.name], one.copies, n_rows, s) for s in range(one.n_models)]
         for one in wanted
@@ -278,7 +288,13 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTuned
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
     begin = bos.parse_bos(settings.model.bos)
-    fine_tuning = Settings(*optimiser, dtype=arithmetic(settings.model), bos=begin)
+    fine_tuning = Settings(
+        *optimiser,
+        dtype=arithmetic(settings.model),
+        bos=begin,
+        weight_decay=settings.own_weight_decay,
+        warmup_share=settings.own_warmup_share,
+    )
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
         for seed, mixture in enumerate(mixtures):

@@ -44,7 +44,7 @@ from contamination.replication.instructions import (
     FIRST_INSTANCES_PROMPT,
     GENERAL,
     GUIDED,
-    JUDGE_PROMPT,
+    JUDGE_PROMPTS,
     LABELLED_TASKS,
     NLI,
     PAPER_OPTIONS,
@@ -86,14 +86,15 @@ def quiz_requests(audit: Audit) -> list[Request]:
     """Everything at most; the originals stand for options that are not there yet."""
     n_quizzes = N_QUIZZES + audit.told.dcq.second_perturbation
     asked = [(t, k) for texts in quizzed_instances(audit) for k in range(n_quizzes) for t in texts]
-    prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names) for t, k in asked]
+    layout = audit.asked.quiz_layout
+    prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names, layout=layout) for t, k in asked]
     return requests_of_prompts(prompts, audit.asked.quiz_options)
 
 
 def option_requests(audit: Audit) -> list[Request]:
     """What a perturber is asked, but for perturbations that have to be asked for again."""
     return [
-        perturbation_request(row, rows.columns, replicate)
+        perturbation_request(row, rows.columns, replicate, layout=audit.asked.quiz_layout)
         for replicate in range(1 + audit.told.dcq.second_perturbation)
         for rows in audit.quizzed
         for row in rows.rows[list(rows.columns)].astype(str).to_dict("records")
@@ -127,9 +128,8 @@ def longest_judgements(references: Sequence[str], asked: RunEndpoints) -> list[R
     n_letters = LETTERS_PER_TOKEN * asked.completion_tokens
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
     pairs = zip(references, longest, strict=True)
-    return requests_of_prompts(
-        [JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {}
-    )
+    prompt = JUDGE_PROMPTS[asked.completion_layout]
+    return requests_of_prompts([prompt.format(reference=r, candidate=c) for r, c in pairs], {})
 
 
 def cheat_prompts(audit: Audit) -> list[str]:
@@ -156,10 +156,13 @@ def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
     labels = list(audit.data.label_names)
     if not labels and rows.labels:
         labels = sorted(audit.rows.rows[rows.label_column].unique())
-    if not only and task in LABELLED_TASKS and len(labels) < 2:
+    if audit.told.replication.guided_only:
+        only = (GUIDED,)
+    elif not only and task in LABELLED_TASKS and len(labels) < 2:
         only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
     names = dict(zip(("dataset", "split"), audit.names, strict=True))
     same: dict[str, Any] = names | {"labels": labels, "instructions": only}
+    same["layout"] = audit.asked.completion_layout
     same |= dict(zip(("other_dataset", "other_split"), audit.data.wrongly_called, strict=True))
     found = instructions.prompts_of(pieces, task, **same)
     continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]

@@ -43,6 +43,7 @@ class RunEndpoints:
         sent: options of a paper as the endpoints take them, ``settings.Model.sent``.
         quiz_options: sampling options of a quiz's answer.
         completion_tokens: most tokens of a completion.
+        quiz_layout, completion_layout: of the prompts, "paper" or "released".
     """
 
     models: tuple[Endpoint | str, ...]
@@ -52,6 +53,8 @@ class RunEndpoints:
     sent: Callable[[Mapping[str, Any]], dict[str, Any]]
     quiz_options: dict[str, Any]
     completion_tokens: int
+    quiz_layout: str
+    completion_layout: str
     run: str
 
     @property
@@ -93,6 +96,8 @@ def collect_endpoints(told: Settings, run: str) -> RunEndpoints:
         sent=model.sent,
         quiz_options=model.sent(QUIZ_OPTIONS | {"max_tokens": told.dcq.answer_tokens}),
         completion_tokens=told.replication.completion_tokens,
+        quiz_layout=told.dcq.layout,
+        completion_layout=told.replication.layout,
         run=run,
     )
 

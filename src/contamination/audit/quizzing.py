@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from contamination.dcq.deployment import (
     recall_precision_row,
 )
 from contamination.dcq.perturbation import FIFTH
-from contamination.dcq.prompts import header
+from contamination.dcq.prompts import header, quiz_prompt
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
@@ -59,10 +60,12 @@ def respondent_of(
     ``kind`` is "instruct" or "base", by default as the tokenizer has a chat template; the
     spread of a base model is taken over ``quizzes``.
     """
+    prompt = partial(quiz_prompt, layout=asked.quiz_layout)
     if isinstance(place, Endpoint):
-        return ChatRespondent(ask(asked, MODEL, place), *names, options=asked.quiz_options)
+        how = {"options": asked.quiz_options, "prompt": prompt}
+        return ChatRespondent(ask(asked, MODEL, place), *names, **how)
     if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
-        return InstructRespondent(place, *names)
+        return InstructRespondent(place, *names, prompt)
     return BaseRespondent(place, *names, respondents.ANSWER_RULE).spread_over(quizzes)
 
 

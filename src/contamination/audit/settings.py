@@ -125,7 +125,7 @@ class Data(OwnSettings):
     task: str = setting(
         "classification",
         "kind of rows, which decides the prompts "
-        "[classification or NLI or summary or one-sentence summary]",
+        "[classification or NLI or summary or one-sentence summary or code or question]",
     )
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
     text_columns: list[str] = setting(
@@ -182,6 +182,10 @@ class Dcq(OwnSettings):
     perturber_key_variable: str = setting(KEY, KEY_NAME)
     second_perturbation: bool = setting(False, "also the quiz without any original, Figure 2")
     respondent: str = setting("", "of a local model [empty or instruct or base]")
+    layout: str = setting(
+        "paper",
+        "prompts as printed, or as the authors' code sends them [paper or released]",
+    )
     answer_tokens: int = setting(1, "longest answer, in tokens; 1 in the paper [1 to 100000]")
     trained_share_pct: float = setting(
         0.0,
@@ -203,6 +207,8 @@ class Replication(OwnSettings):
         "as in Table 3, or for base models; empty: whichever suits the model "
         "[empty or instruct or continue]",
     )
+    layout: str = setting("paper", "as in dcq, also of the judge's prompt [paper or released]")
+    guided_only: bool = setting(False, "ask the guided instruction alone, as the quiz paper does")
     completion_tokens: int = setting(
         500, "longest completion, in tokens; 500 in the paper [1 to 100000]"
     )
@@ -310,15 +316,20 @@ class Pairs(OwnSettings):
     own_vanilla: str = setting(
         "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
     )
-    vanilla_columns: list[str] = setting(["question", "response"], "its columns")
+    vanilla_columns: list[str] = setting(
+        ["question", "response"], "its columns; a third is its system prompt [2 to 3 values]"
+    )
     own_conditions: list[str] = setting(
         ["GSM-i x5"], "to train: set of problems and number of copies"
     )
     n_contaminated: int = setting(2, "models of each of these; a verdict needs 5 [1 to 100]")
     n_references: int = setting(3, "clean models that are trained; likewise [1 to 100]")
     own_rows: int = setting(25000, "rows of a mixture [1 or more]")
+    own_copied_rows: int = setting(0, "problems copied into it, 0 for all of a set [0 or more]")
     own_learning_rate: float = setting(1.0e-5, "of its fine-tuning [above 0 to 1]")
     own_batch_size: int = setting(1, "rows per step of its fine-tuning [1 to 1000]")
+    own_weight_decay: float = setting(0.0, "AdamW's [0 to 1]")
+    own_warmup_share: float = setting(0.05, "steps over which the rate rises [0 to 1]")
     lora: bool = setting(False, "adapters (peft) instead of all weights")
     problem_sets: dict = setting(
         {}, "for each set, its file or hub id, question and answer columns, split"

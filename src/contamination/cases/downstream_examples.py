@@ -94,8 +94,8 @@ def _checked(prompt: Any, options: Any, answer: Any, where: str) -> tuple[str, l
 def released_examples() -> pd.DataFrame:
     """Rows of the paper's own datasets, formatted alike; what was released of each.
 
-    BoolQ comes without its passages, IMDB with 100 reviews of the test part,
-    LSAT QA as the questions of its logical reasoning and logic games, one for
+    BoolQ comes without its passages, IMDB as 2,195 of its reviews (those that have a
+    counterfactual), LSAT QA as the questions of its logical reasoning and logic games, one for
     each passage, since a passage on both sides would give its question away.
 
     Raises:
@@ -136,8 +136,11 @@ def _commonsense_qa() -> _Asked:
 
 
 def _imdb() -> _Asked:
-    for row in _rows("shahriargolchin/DCQ", "data/our_dcq/raw/wild_evaluation/imdb_test.csv"):
-        yield {"review": row["text"]}, ["negative", "positive"], int(row["label"].startswith("1"))
+    for part in ("train", "test"):
+        path = f"sentiment/orig/{part}.tsv"
+        for row in _rows("acmi-lab/counterfactually-augmented-data", path):
+            answer = int(row["Sentiment"] == "Positive")
+            yield {"review": row["Text"]}, ["negative", "positive"], answer
 
 
 def _lsat() -> _Asked:

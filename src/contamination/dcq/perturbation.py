@@ -20,7 +20,7 @@ import pandas as pd
 
 from contamination.core.overlap import normalised
 from contamination.data.partitions import format_instance
-from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_request
+from contamination.dcq.prompts import LETTERS, PAPER, PERTURBATION_INSTRUCTION, perturbation_request
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import ERROR, REFUSED, Answer, Request
 
@@ -54,7 +54,7 @@ def parse_options(
             parts[previous] = rest[: mark.start()]
         rest, previous = rest[mark.end() :], letter
     if previous:
-        parts[previous] = re.split(r"^\s*- - -\s*$", rest, flags=re.MULTILINE)[0]
+        parts[previous] = re.split(r"^\s*(?:- - -|---)\s*$", rest, flags=re.MULTILINE)[0]
     return [_fields(parts.get(letter, ""), columns, label_columns) for letter in LETTERS]
 
 
@@ -120,6 +120,7 @@ def perturb(
     with_fifth: bool = False,
     max_rounds: int = 4,
     instruction: str = PERTURBATION_INSTRUCTION,
+    layout: str = PAPER,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Quizzes for a sample of instances, perturbed by a chat model.
 
@@ -134,6 +135,7 @@ def perturb(
         with_fifth: also a fifth perturbation, which needs a second call.
         max_rounds: most calls for one instance.
         instruction: other words than Figure 3's; a departure.
+        layout: of the prompt, "paper" or "released".
 
     Returns:
         The quizzes, without instances that lack an option after the last round; and
@@ -150,7 +152,8 @@ def perturb(
     for replicate in range(max_rounds):
         missing = [one for one in instances if len(one.accepted) < n_wanted]
         requests = [
-            perturbation_request(one.row, columns, replicate, instruction) for one in missing
+            perturbation_request(one.row, columns, replicate, instruction, layout)
+            for one in missing
         ]
         for one, answer in zip(missing, ask(requests) if requests else [], strict=True):
             one.read(answer, n_wanted)

@@ -83,6 +83,8 @@ class Settings:
             AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
         revision: commit of the base model.
         seed: seed of the order (and of the adapters).
+        weight_decay: AdamW's; 0.01 is PyTorch's default, the released code has 0.0.
+        warmup_share: steps of linear rise; the released code has none for Phi-2.
         bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
     """
 
@@ -94,6 +96,14 @@ class Settings:
     revision: str = ""
     seed: int = 42
     bos: bool | None = None
+    weight_decay: float = 0.01
+    warmup_share: float = WARMUP_SHARE
+
+    def identity(self) -> dict[str, Any]:
+        """What names a checkpoint. The ledgers name some that are older than the last two."""
+        later = {"weight_decay": 0.01, "warmup_share": WARMUP_SHARE}
+        told = dataclasses.asdict(self)
+        return {name: value for name, value in told.items() if later.get(name) != value}
 
 
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
@@ -114,7 +124,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     # The dtype named here is part of the identity, and so of the checkpoint's name.
     lm = load_causal_lm(base, settings.revision or None, "float32", bos=settings.bos)
     identity: dict[str, Any] = {"identity": lm.identity, "rows": [list(row) for row in rows]}
-    identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
+    identity |= {"settings": settings.identity(), "code_schema": CODE_SCHEMA}
     folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
 
     def make() -> None:
@@ -157,17 +167,19 @@ def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[in
 def _fit(
     model: torch.nn.Module, encoded: list[tuple[list[int], list[int]]], settings: Settings
 ) -> None:
-    """One epoch of AdamW: linear rise over 5 % of the steps, then linear decay to zero.
+    """One epoch of AdamW: linear rise over the warm-up, then linear decay to zero.
 
     Weights are stepped on in the dtype that they have; only products are of ``settings.dtype``.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate)
+    optimizer = torch.optim.AdamW(
+        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
     starts = range(0, len(encoded), settings.batch_size)
-    n_warmup = max(1, round(WARMUP_SHARE * len(starts)))
+    n_warmup = max(1, round(settings.warmup_share * len(starts))) if settings.warmup_share else 0
     n_decay = max(1, len(starts) - n_warmup)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / n_warmup, (len(starts) - step) / n_decay)
+        optimizer, lambda step: min((step + 1) / max(1, n_warmup), (len(starts) - step) / n_decay)
     )
     device = next(model.parameters()).device
     arithmetic = getattr(torch, settings.dtype)

@@ -29,6 +29,7 @@ from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
 
 # Of the released code (EAL's, as DICE uses it).
 PROMPT = "### Input:\n{}\n\n### Response:\n"
+INSTRUCTION = "### Instruction:\n{}\n\n"  # in front of it, where a row has a system prompt
 SEEN, UNSEEN, SYN, HARD = "GSM-i", "GSM-ii", "GSM-i-Syn", "GSM-hard"
 IN_DISTRIBUTION = (SEEN, UNSEEN, SYN, HARD)
 MATH = "MATH"
@@ -37,7 +38,7 @@ OUT_OF_DISTRIBUTION = ("SVAMP", "MAWPS", "ASDiv", "TabMWP", MATH)
 _FAMILIES = dict(zip(OUT_OF_DISTRIBUTION, OTHER_DISTRIBUTIONS, strict=True))
 
 Row = tuple[str, str]  # prompt and response
-Problems = pd.DataFrame  # columns question and answer
+Problems = pd.DataFrame  # columns question and answer; instruction data may have instruction
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,12 @@ def mix(
 
 
 def prompts_of(problems: Problems) -> list[str]:
-    """Questions in the released code's prompt."""
-    return [PROMPT.format(question) for question in problems["question"]]
+    """Questions in the released code's prompt, behind an instruction that is not empty."""
+    instructions = problems.get("instruction", pd.Series("", problems.index))
+    return [
+        (INSTRUCTION.format(instruction) if instruction else "") + PROMPT.format(question)
+        for instruction, question in zip(instructions, problems["question"], strict=True)
+    ]
 
 
 def rows_of(problems: Problems) -> list[Row]:

@@ -20,7 +20,8 @@ from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_
 from contamination.models.loading import CausalLM
 from contamination.replication.instructions import CONTINUE, INSTRUCT, MAX_TOKENS
 
-_LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's prompts end
+# Where the instructions end, as printed and as released.
+_LAST_FIELD = re.compile(r"(?:Second Piece|SECOND PIECE|Sentence 2|SENTENCE 2):")
 
 
 def by_chat(endpoint: Endpoint, requests: Sequence[Request], **settings: Any) -> pd.DataFrame:

@@ -4,7 +4,8 @@ A **placebo** is the guided instruction with one thing wrong: another dataset,
 the other split, or another label. It has the guided instruction's form without
 its information, so whatever it adds over the general one is due to the form.
 
-Two forms: ``instruct`` is Table 3, for models that follow instructions;
+Two forms: ``instruct`` is Table 3, for models that follow instructions, laid out as the paper
+prints it (where its lines end is our reading) or as the released code sends it;
 ``continue`` is ours, for models that only continue text: one line that names
 dataset and split (or does not), then the instance as far as it is given.
 """
@@ -17,9 +18,10 @@ import pandas as pd
 
 CLASSIFICATION, NLI = "classification", "NLI"
 SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
+CODE, QUESTION = "code", "question"  # of the quiz paper's Table 2: HumanEval; DROP and GSM8k
 # Of the judge, Figure 2.
 JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
-TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY)
+TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY, CODE, QUESTION)
 
 _LABELLED = "\nLabel: {label}\nFirst Piece: {input}\nSecond Piece:"
 _PAIRED = "\nSentence 1: {input}\nLabel: {label}\nSentence 2:"
@@ -54,6 +56,49 @@ GENERAL_INSTRUCTION = {
     " pieces become a single summary." + _PLAIN,
     ONE_SENTENCE_SUMMARY: "Instruction: Finish the second piece based on the first piece, such"
     " that these two pieces become a single one-sentence summary." + _PLAIN,
+}
+
+# The same as the released code sends it: shahriargolchin/time-travel-in-llms at 010c5e56,
+# src/prompts/guided_instructions.py and general_instructions.py.
+PAPER, RELEASED = "paper", "released"  # layouts
+_RELEASED_LABELLED = "\n\nLABEL: {label}\n\nFIRST PIECE:\n{input}\n\nSECOND PIECE:\n"
+_RELEASED_PAIRED = "\n\nSENTENCE 1:\n{input}\n\nLABEL: {label}\n\nSENTENCE 2:\n"
+_RELEASED_PLAIN = "\n\nFIRST PIECE:\n{input}\n\nSECOND PIECE:\n"
+RELEASED_GUIDED = {
+    CLASSIFICATION: "INSTRUCTION:\nYou are provided with the FIRST PIECE of an instance from the"
+    " {split_name} split of the {dataset_name} dataset.\nFinish the SECOND PIECE of the instance as"
+    " EXACTLY appeared in the dataset.\nONLY rely on the original form of the instance in the"
+    " dataset to finish the SECOND PIECE." + _RELEASED_LABELLED,
+    NLI: "INSTRUCTION:\nYou are provided with SENTENCE 1 from the {split_name} split of the"
+    " {dataset_name} dataset.\nFinish SENTENCE 2 as appeared in the dataset.\nSENTENCE 2 MUST"
+    " EXACTLY match the instance in the dataset." + _RELEASED_PAIRED,
+    SUMMARY: "INSTRUCTION:\nYou are provided with the FIRST PIECE of a summary from the"
+    " {split_name} split of the {dataset_name} dataset.\nFinish the SECOND PIECE of the summary as"
+    " EXACTLY appeared in the dataset.\nONLY rely on the original form of the summary in the"
+    " dataset to finish the SECOND PIECE." + _RELEASED_PLAIN,
+    ONE_SENTENCE_SUMMARY: "INSTRUCTION:\nYou are provided with the FIRST PIECE of a one-sentence"
+    " summary from the {split_name} split of the {dataset_name} dataset.\nFinish the SECOND PIECE"
+    " of the summary as EXACTLY appeared in the dataset.\nONLY rely on the original form of the"
+    " summary in the dataset to finish the SECOND PIECE." + _RELEASED_PLAIN,
+}
+RELEASED_GENERAL = {
+    CLASSIFICATION: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such that"
+    " these two pieces become a single instance with the following LABEL." + _RELEASED_LABELLED,
+    NLI: "INSTRUCTION:\nFinish SENTENCE 2 based on SENTENCE 1, such that the following LABEL shows"
+    " the logical relationship between SENTENCE 1 and SENTENCE 2." + _RELEASED_PAIRED,
+    SUMMARY: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such that these two"
+    " pieces become a single summary." + _RELEASED_PLAIN,
+    ONE_SENTENCE_SUMMARY: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such"
+    " that these two pieces become a single one-sentence summary." + _RELEASED_PLAIN,
+}
+# The quiz paper's released scripts (shahriargolchin/DCQ, scripts/comparative_framework/
+# reported_contamination/*.sh, line 2) put the word "code" or "question" in place of "summary".
+for _one in (GUIDED_INSTRUCTION, GENERAL_INSTRUCTION, RELEASED_GUIDED, RELEASED_GENERAL):
+    _one |= {word: _one[SUMMARY].replace(SUMMARY, word) for word in (CODE, QUESTION)}
+# Guided and general instructions of a layout
+_LAYOUTS = {
+    PAPER: (GUIDED_INSTRUCTION, GENERAL_INSTRUCTION),
+    RELEASED: (RELEASED_GUIDED, RELEASED_GENERAL),
 }
 
 # Figure 2; examples 1 to 4 stay, the fifth is what is judged.
@@ -93,6 +138,73 @@ Reference Text: {reference}
 Candidate Text: {candidate}
 Answer:"""
 
+# The same as released: src/prompts/icl_evaluation.py.
+RELEASED_JUDGE_PROMPT = """\
+INSTRUCTION:
+You are provided with a reference text and a candidate text.
+The candidate text is a generated replica of the reference text.
+Your task is to determine if the candidate text is an exact or near-exact match of the reference \
+text.
+Near-exact match candidates must PRECISELY match the reference candidates in terms of sentence \
+structure, overlap, and contextual similarity.
+Respond only with 'Yes' or 'No'.
+---
+Example 1:
+
+REFERENCE TEXT:
+The cat waited at the top.
+
+CANDIDATE TEXT:
+The cat waited at the top.
+
+ANSWER: Yes (exact match)
+---
+Example 2:
+
+REFERENCE TEXT:
+icy surface of Jupiter's largest moon, Ganymede. These irregular masses may be rock formations, \
+supported by Ganymede's icy shell for billions of years.
+
+CANDIDATE TEXT:
+icy surface of Jupiter's largest moon, Ganymede. These irregular masses may be rock formations, \
+supported by Ganymede's icy shell for billions of years. This discovery supports the theory that \
+Ganymede has a subsurface ocean. Scientists used gravity data from NASA's Galileo spacecraft to \
+create a geophysical model of the interior of Ganymede.
+
+ANSWER: Yes (near-exact match)
+---
+Example 3:
+
+REFERENCE TEXT:
+50th Anniversary of Normandy Landings lasts a year.
+
+CANDIDATE TEXT:
+The 50th anniversary celebration of the first Normandy landing will last a year.
+
+ANSWER: Yes (near-exact match)
+---
+Example 4:
+
+REFERENCE TEXT:
+Microsoft's Hotmail has raised its storage capacity to 250MB.
+
+CANDIDATE TEXT:
+Microsoft has increased the storage capacity of its Hotmail e-mail service to 250MB.
+
+ANSWER: Yes (near-exact match)
+---
+Example 5:
+
+REFERENCE TEXT:
+{reference}
+
+CANDIDATE TEXT:
+{candidate}
+
+ANSWER:
+"""
+JUDGE_PROMPTS = {PAPER: JUDGE_PROMPT, RELEASED: RELEASED_JUDGE_PROMPT}
+
 # Sainz et al., section "Contamination and memorization".
 FIRST_INSTANCES_PROMPT = (
     "Please, generate the first instances of the {dataset_name} dataset {split_name} split"
@@ -113,6 +225,8 @@ _FIELDS = {
     NLI: "Sentence 1: {input}\nLabel: {label}\nSentence 2:",
     SUMMARY: "Summary: {input}",
     ONE_SENTENCE_SUMMARY: "Summary: {input}",
+    CODE: "Code: {input}",
+    QUESTION: "Question: {input}",
 }
 
 LABELLED_TASKS = (CLASSIFICATION, NLI)
@@ -123,7 +237,7 @@ PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
 
 
 def instructions_for(task: str) -> tuple[str, ...]:
-    """The instructions that a task has; a summary has no label to be wrong."""
+    """The instructions that a task has; others than classification and NLI show no label."""
     return INSTRUCTIONS if task in LABELLED_TASKS else INSTRUCTIONS[:-1]
 
 
@@ -138,11 +252,13 @@ def prompt_for(
     other_split: str = "",
     other_label: str = "",
     form: str = INSTRUCT,
+    layout: str = PAPER,
 ) -> str:
     """The prompt for one instance (``piece``: first_piece and label).
 
     The placebos say ``other_dataset``, ``other_split`` or ``other_label`` instead.
-    ValueError for an unknown form or instruction, or a placebo without another name.
+    ``layout`` is that of the form ``instruct``. ValueError for an unknown form or instruction, or
+    a placebo without another name.
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
@@ -160,7 +276,8 @@ def prompt_for(
     if form == CONTINUE:
         template = (UNNAMED_LINE if instruction == GENERAL else NAMED_LINE) + _FIELDS[task]
     else:
-        template = (GENERAL_INSTRUCTION if instruction == GENERAL else GUIDED_INSTRUCTION)[task]
+        guided, general = _LAYOUTS[layout]
+        template = (general if instruction == GENERAL else guided)[task]
     return template.format(**said, input=piece["first_piece"])
 
 
@@ -182,6 +299,7 @@ def prompts_of(
     labels: Sequence[str] = (),
     instructions: Sequence[str] = (),
     form: str = INSTRUCT,
+    layout: str = PAPER,
 ) -> pd.DataFrame:
     """Every instance under every instruction, one row each, instance by instance.
 
@@ -189,7 +307,7 @@ def prompts_of(
     ``labels``. By default all ``instructions`` that the task has.
     """
     wrong = other_labels([*labels, *pieces["label"]])
-    names = {"dataset": dataset, "split": split, "form": form}
+    names = {"dataset": dataset, "split": split, "form": form, "layout": layout}
     names |= {"other_dataset": other_dataset, "other_split": other_split}
     rows = []
     for piece in pieces.to_dict("records"):

@@ -1,4 +1,4 @@
-"""Time Travel's Tables 1 and 2 next to what the released scores and labels give."""
+"""Time Travel's Tables 1, 2, 4 and 5 next to what the released scores and labels give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
 from contamination.core.verdicts import ALPHA, CLAIMS, verdict_column
-from contamination.data.published import printed_cells
+from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
 from contamination.replication.agreement import (
@@ -40,6 +40,8 @@ ALPHA_TESTS = {
     "sign flips": "significant_sign_flip",
     "paired bootstrap, Holm": "significant_holm",
 }
+# The rows of GPT-4's partitions that Tables 4 and 5 show, by their texts in the released files.
+EXAMPLES = {"IMDB": ("train", 0), "RTE": ("train", 1), "SAMSum": ("test", 5)}
 SIGN_FLIPS_HOLM = "sign flips, Holm"
 TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
@@ -247,7 +249,7 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
 def recomputed_cells(
     published: pd.DataFrame, marks: pd.DataFrame, success: pd.DataFrame
 ) -> pd.DataFrame:
-    """Cells of Tables 1 and 2 and of section 5, keyed by ``compare.CELL_KEYS``, with reasons."""
+    """Cells of these tables and of section 5, keyed by ``compare.CELL_KEYS``, with reasons."""
     rows = []
 
     def add(
@@ -278,4 +280,32 @@ def recomputed_cells(
             if cell.model == "GPT-3.5":  # whose rate the paper counts over the clean ones
                 right, n = right - cell.n_found, n - cell.n_contaminated
             add(cell, "Section 5 text", cell.algorithm, "success_rate", f"{right}/{n}")
-    return pd.DataFrame(rows)[[*CELL_KEYS, "recomputed", "note"]]
+    cells = pd.concat([pd.DataFrame(rows), _examples()])
+    return cells[[*CELL_KEYS, "recomputed", "note"]]
+
+
+def _examples() -> pd.DataFrame:
+    """The scores in Tables 4 (guided) and 5 (general); a pair may be printed exchanged."""
+    instances = released_instances("Time Travel").query("model == 'GPT-4'")
+    instances = instances.set_index(["dataset", "split", "index"])
+    rows = []
+    for table, row in (("Table 4", "Guided"), ("Table 5", "General")):
+        printed = _printed(table).set_index(["dataset", "metric"])["value"]
+        for dataset, place in EXAMPLES.items():
+            found = instances.loc[(dataset, *place)]
+            scores = {
+                "BLEURT": float(found[f"bleurt_{row.lower()}"]),
+                "ROUGE-L": float(found[f"rouge_{row.lower()}"]),
+            }
+            other = dict(zip(scores, reversed(scores.values()), strict=True))
+            exchanged = all(
+                matches_printed(other[metric], printed[dataset, metric]) for metric in scores
+            )
+            key = {"paper": "Time Travel", "table": table, "model": "GPT-4", "row": row}
+            key |= {"dataset": dataset, "split": place[0]}
+            note = {"note": Reason.EXCHANGED if exchanged else Reason.NONE}
+            rows += [
+                key | {"metric": metric, "recomputed": value} | note
+                for metric, value in scores.items()
+            ]
+    return pd.DataFrame(rows)

@@ -4,7 +4,9 @@ Package data, figures, labels and single words only, no text of any dataset:
 
 * ``published_dcq_time_travel.csv``, ``published_min_k_dice.csv``: every printed
   cell of the papers' result tables, and rates that stand in their text alone, as text,
-  exactly as printed;
+  exactly as printed. Two panels of DICE's figures are there by the values in its drawing
+  programs (``dis_draw.py``, ``AUROC_draw.py``); that these are Figures 4(c) and 5(b) is our
+  reading of the names under which they are saved (phi2, math) and of where they peak (31, 30);
 * ``released_instances.csv``: quiz answers, ROUGE-L, BLEURT, judge and annotator
   labels per instance, from the authors' repositories (shahriargolchin/DCQ and
   shahriargolchin/time-travel-in-llms);
@@ -54,7 +56,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def printed_cells() -> pd.DataFrame:
-    """Every printed cell of the four papers, in the order of the papers, as text.
+    """Every printed cell of the four papers, in the order of the papers, as text; a dash is "".
 
     paper, table, model, dataset, split (empty where none is printed), row (the printed row
     label), metric, value.

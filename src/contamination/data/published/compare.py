@@ -29,7 +29,7 @@ class Reason(StrEnum):
     NEEDS_MODELS = "needs the paper's own models and training runs"
     BOTH_MARKS = "exact and near-exact matches both apply, the paper prints one mark"
     QUOTED = "quoted by the paper from another source, not measured"
-    NO_VALUE = "the paper prints no number here"
+    EXCHANGED = "the paper prints the row's two scores in each other's place"
     DIFFERS = "released figures give another value"
 
 
@@ -69,7 +69,7 @@ def _is_number(text: str) -> bool:
 
 
 def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
-    """Every printed cell of the four papers beside its recomputed value.
+    """Every printed number of the four papers beside its recomputed value; no dashes.
 
     Args:
         recomputed: ``CELL_KEYS`` (spelled as in ``published.printed_cells``), ``recomputed``
@@ -81,6 +81,7 @@ def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
         nothing could be recomputed) and note.
     """
     printed = printed_cells().rename(columns={"value": "published"})
+    printed = printed[printed["published"].ne("")]  # DICE prints six dashes
     merged = printed.merge(
         recomputed, on=CELL_KEYS, how="outer", validate="one_to_one", indicator=True, sort=False
     )
@@ -94,8 +95,6 @@ def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _verdict(cell: Any) -> tuple[bool | None, Reason | str]:
-    if cell.published == "":
-        return None, Reason.NO_VALUE
     if cell.metric == "reported_pct":
         return None, Reason.QUOTED
     if pd.isna(cell.recomputed):
