@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from contamination.audit.instrument import check_texts
 from contamination.audit.prepared import (
     COMPARING,
     DCQ,
@@ -57,7 +58,7 @@ GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made 
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _CHEAT_FORMAT = "CSV"
-PROBE = "probe for log-probabilities"
+PROBE, SELF_CHECK = "probe for log-probabilities", "known texts, to check the instrument"
 NOT_ASKED = "not asked for"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
@@ -242,6 +243,9 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
     probed = probed_methods(audit)
     if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
+    if probed:
+        known = score_requests(check_texts(), form or CHAT)
+        found.append((SELF_CHECK, endpoint, known, MODEL))
     # The form that takes most, of those that the probe may find.
     texts = {MIN_K: [text for rows in audit.sets for text in audit.scored_texts(rows)]}
     texts[RANKING] = ranking_texts(audit)
