@@ -8,7 +8,6 @@ from notebook_files import ROOT
 from contamination.core import blind, blind_scores, folds, statistics, storage
 from contamination.core.blind import blind_table
 from contamination.core.blind_scores import cross_validated_scores, date_rule_scores
-from contamination.core.compared_pairs import n_compared
 from contamination.data import published
 from contamination.min_k import wikimia_tables
 
@@ -240,19 +239,6 @@ def test_scores_are_compared_within_a_fold_alone():
         blind_scores.BAG_OF_WORDS: 1,
         blind_scores.TF_IDF: 1,
     }
-
-
-def test_near_copies_leave_few_pairs_to_compare():
-    """Twenty unrelated passages in five folds, two of each kind in each: 5 x 4 of 100 pairs.
-
-    Of two templates with ten passages each, only passages of one template and one fold are
-    compared, which are two passages: at most one pair for each template and fold.
-    """
-    is_member = np.arange(20) % 2 == 0
-    assert n_compared(random_passages(20, seed=0), is_member, 5) == 20
-    starts = random_passages(2, seed=1)
-    families = [f"{start} {number:02d}" for start in starts for number in range(10)]
-    assert 0 < n_compared(families, is_member, 5) <= 10
 
 
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():
