@@ -250,8 +250,9 @@ def test_the_page_holds_the_verdict_and_the_methods_escaped(tmp_path):
     found = json.loads(file.with_suffix(".json").read_text())
     assert found["evidence"][0]["verdict"] == found["verdicts"][0]["verdict"] == "open"
     assert len(found["text_alone"]) == 1 and found["data"] == data
-    (sentence,) = found["noticed"]
-    assert sentence.startswith("DCQ: with 60 rows and 60 comparison rows")
+    introduction, sentence = found["noticed"]
+    assert "small models" in introduction
+    assert sentence.startswith("DCQ, 60 rows and 60 comparison rows: seen sixteen times in")
     assert html.escape(sentence) in text
     assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
     assert found["rows"][0]["n_empty"] == 2

@@ -36,9 +36,9 @@ def test_the_sentence_gives_the_range_over_models_for_a_third_of_the_rows():
     assert (
         "seen sixteen times in 80 to 90 %, four times in 30 to 40 % and once in 10 to 20 %" in said
     )
-    assert "small models" in said
-    assert "we have not measured" in noticed.describe(a_table(), MIN_K, 10, 60)
-    assert "we have not measured" in noticed.describe(a_table(), "DICE", 60, 60)
+    assert said.startswith(f"{MIN_K}, 60 rows and 60 comparison rows: seen ")
+    assert "not measured" in noticed.describe(a_table(), MIN_K, 10, 60)
+    assert "not measured" in noticed.describe(a_table(), "DICE", 60, 60)
 
 
 def test_the_table_of_the_package_has_every_setting_once():

@@ -160,10 +160,12 @@ def tables_of(
 
 
 def noticed_lines(methods: pd.DataFrame) -> list[str]:
-    """What an audit of this size would have noticed, one sentence for each method that was run."""
+    """What an audit of this size would have noticed: what it is, and a line for each method."""
     table = noticed.load()
     found = methods[methods["n_comparison"].gt(0)].drop_duplicates("method")
-    return [
+    if found.empty:
+        return []
+    return [noticed.INTRODUCTION] + [
         noticed.describe(table, row.method, row.n, row.n_comparison) for row in found.itertuples()
     ]
 

@@ -56,20 +56,22 @@ def of_sizes(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> pd.
     return found[found["n"].eq(found["n"].max())]
 
 
+INTRODUCTION = (
+    "So often did audits of this size notice a third of the rows, in our study of small models "
+    "(1.4 and 29 million parameters) that saw them verbatim among much other text:"
+)
+
+
 def describe(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> str:
     """One sentence on what an audit of this size notices; it reassures nobody."""
     of_size = of_sizes(table, method, n, n_comparison)
     if of_size.empty:
-        return f"{method}: for so few rows we have not measured what would be noticed."
+        return f"{method}: not measured for so few rows."
     third = of_size[(of_size["share"] - 1 / 3).abs().lt(0.01)]
     said = []
     for copies, words in _TIMES.items():
         low, high = third.loc[third["copies"].eq(copies), "noticed"].agg(["min", "max"]) * 100
         ends = f"{low:.0f} %" if f"{low:.0f}" == f"{high:.0f}" else f"{low:.0f} to {high:.0f} %"
         said.append(f"{words} in {ends}")
-    models = listed([*of_size["model"].unique()])
     sizes = f"{of_size['n'].iloc[0]} rows and {of_size['n_comparison'].iloc[0]} comparison rows"
-    return (
-        f"{method}: with {sizes}, audits of small models ({models}) noticed a third of the rows "
-        f"seen {listed(said)} of cases."
-    )
+    return f"{method}, {sizes}: seen {listed(said)} of audits."

@@ -112,6 +112,7 @@ def write_verdict(
         cut = found.listed["index"].map(texts).fillna("").str.slice(0, MOST_LETTERS)
         found = replace(found, listed=found.listed.assign(text=cut))
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    about = f"{about} · {_tool()} · {_today()}"
     above = [_said_of_missing(found.missing, stopped)] if stopped else []
     figure = outputs / "figures/audit.png"
     text = _page(found, [*above, about], figure if figure.is_file() else None)
@@ -220,8 +221,8 @@ def _record(found: Found, data: Mapping[str, Any]) -> dict[str, Any]:
     }
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool": f"contamination {metadata.version('contamination')}",
-        "date": datetime.now(UTC).date().isoformat(),
+        "tool": _tool(),
+        "date": _today(),
         "missing": found.missing,
         "data": dict(data),
         "noticed": found.noticed,
@@ -235,6 +236,14 @@ def _unlisted_numbers(listed: pd.DataFrame, log: Log | None) -> list[int]:
         names = log.rows["doc_id"].tolist()
         numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
     return numbers
+
+
+def _tool() -> str:
+    return f"contamination {metadata.version('contamination')}"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _escaped(line: str) -> str:
