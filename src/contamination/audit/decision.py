@@ -37,6 +37,7 @@ MOST_STRATA, ROWS_OF_A_STRATUM = 5, 10
 FEWEST_COMPARISON = 20  # below, a verdict is at most open
 MOST_APART = 0.85  # AUC of the text index; above, a verdict is at most open
 N_SEARCHED, SHIFT_STEP = 999, 0.01  # re-deals of each step of a search, and its end
+MANY_ROWS = 4_000  # from here on, so many are enough
 _NEXT = 1e-9
 _CELLS = 2_000_000  # re-deals times rows that are worked on at once
 _DIGITS = 9  # of a standardised score: what differs by less is a tie

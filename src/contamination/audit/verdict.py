@@ -100,7 +100,9 @@ def _comparison(audit: Audit, found: Finding) -> Comparison | None:
     texts = _texts(audit, scores)
     own = scores.drop(columns=SCORES).to_numpy(float)
     features = np.column_stack([decision.text_features(texts), own])
-    return Comparison(scores["score"].to_numpy(float), is_suspected, features, audit.told.seed)
+    n_redeals = decision.N_REDEALS if len(scores) <= decision.MANY_ROWS else decision.N_SEARCHED
+    values = scores["score"].to_numpy(float)
+    return Comparison(values, is_suspected, features, audit.told.seed, n_redeals)
 
 
 def _texts(audit: Audit, scores: pd.DataFrame) -> list[str]:
