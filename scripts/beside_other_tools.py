@@ -32,13 +32,13 @@ from contamination.audit import auditing
 from contamination.audit.lab_models import Lab
 from contamination.audit.prepared import prepare
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
+from contamination.audit.verdict import decide
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import FOUND
+from contamination.core.verdicts import SHOWN
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
-from contamination.models.causal import load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
@@ -68,18 +68,21 @@ def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
 
 
 def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> tuple[str, str]:
-    """Whether any method supports that the rows were seen, and what each says."""
+    """Whether the verdict is shown, and what each method says.
+
+    It is refused where the texts alone allow no verdict above open.
+    """
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
     told = {"model": {"names": [model]}, "data": data, "comparison": str(comparison)}
     told |= {"n_instances": n_quizzed, "n_passages": N_ROWS}
     audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, model, lab)
-    clean_lm = None if audit.refusal else load_causal_lm(lab.base())
-    found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
-    table = auditing.audit_table({target.name: found})
-    verdicts = dict(zip(table["method"], table["verdict"], strict=True))
-    outcome = FLAGGED if {*FOUND} & {*verdicts.values()} else NOT_FLAGGED
-    return REFUSED if audit.refusal else outcome, json.dumps(verdicts)
+    found = auditing.findings_of(audit, target, [], N_RESAMPLES)
+    decided = decide(audit, target.name, target.truth, found)
+    outcome = FLAGGED if decided.word == SHOWN else NOT_FLAGGED
+    is_refused = not all(row["holds"] for row in audit.text_alone)
+    verdicts = dict(zip(decided.methods["method"], decided.methods["verdict"], strict=True))
+    return REFUSED if is_refused else outcome, json.dumps(verdicts)
 
 
 def benchleak(

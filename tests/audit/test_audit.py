@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 from notebook_files import ROOT
@@ -16,29 +15,21 @@ from contamination.audit import (
     announcing,
     auditing,
     completing,
-    finding,
-    gaps,
     internals,
     lab_models,
     options,
     plan,
-    quizzing,
 )
 from contamination.audit import asked as asking
 from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
+from contamination.audit.instrument import TEXTS
 from contamination.audit.prepared import UNSEEN as UNSEEN_ROWS
 from contamination.audit.settings import Settings
-from contamination.core import overlap, statistics
+from contamination.core import overlap
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.core.tables import show
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    NOT_RUN,
-    OPEN,
-    RULED_OUT,
-    SHOWN,
-)
+from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
@@ -50,6 +41,17 @@ from contamination.replication import cutting
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
+
+
+def table_of(audit, found):
+    """``audit.csv``, by method."""
+    decided = auditing.decide_all(audit, found, {})
+    return auditing.tables_of(audit, found, decided)["audit"].set_index("method")
+
+
+def says(audit, found):
+    (decided,) = auditing.decide_all(audit, found, {}).values()
+    return decided.says
 
 
 def written(path, records):
@@ -275,8 +277,8 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
         said = announcing.announce_audit(audit)
-        found = auditing.findings_of(audit, Target(MODEL, None), None, [], 9)
-        table = auditing.audit_table({MODEL: found})
+        found = auditing.findings_of(audit, Target(MODEL, None), [], 9)
+        table = table_of(audit, {MODEL: found})
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
     cost = plan.plan_table(audit).set_index("method")
@@ -365,30 +367,54 @@ def knowing_script(known):
 def findings_of(audit, base_url):
     target = auditing.target_of(audit, MODEL, lab=None)
     assert target.place.base_url == base_url
-    return {MODEL: auditing.findings_of(audit, target, None, [], 200)}
+    return {MODEL: auditing.findings_of(audit, target, [], 200)}
 
 
-def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
+def test_a_model_that_knows_the_rows_is_recognised():
     with ScriptedServer(lambda body, n: script(body, n)) as server:
-        audit = prepared(model=endpoint(server.base_url), n=12, n_passages=12)
+        audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
         script = knowing_script(audit.rows.instances)
         found = findings_of(audit, server.base_url)
-    table = auditing.audit_table(found).set_index("method")
-    assert table.loc[preparing.DCQ, "value"] == 1
-    assert table.loc[preparing.REPLICATION, "value"] == 1
+    table = table_of(audit, found)
     assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(SHOWN).all()
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "value"].eq(1).all()
+    assert table.loc[preparing.DCQ, "n_at_least"] >= 20
     assert "gives no log-probabilities" in table.loc[preparing.MIN_K, "note"]
-    assert table.loc[preparing.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
-    controls = auditing.controls_table(audit, found).set_index(["method", "control"])
-    assert controls.loc[(preparing.DCQ, UNSEEN_ROWS), "value"] == 0
-    assert controls.loc[(preparing.REPLICATION, UNSEEN_ROWS), "decides"]
-    # It knows the texts without their names as well, which is said and decides nothing.
-    assert controls.loc[(preparing.REPLICATION, "general"), "value"] == 1
-    assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
-    assert "the names are not needed" in table.loc[preparing.REPLICATION, "note"]
-    said = auditing.summarize_audit(MODEL, table.reset_index())
-    assert said.startswith(f"{MODEL}: DCQ and replication: it is shown that the model")
-    assert "trained on sample test, and no control explains the result" in said
+    levels = auditing.controls_table(audit, found).set_index(["method", "control"])
+    assert levels.loc[(preparing.DCQ, UNSEEN_ROWS), "value"] == 0
+    # It knows the texts without their names as well, which decides nothing.
+    assert levels.loc[(preparing.REPLICATION, "dataset, general"), "value"] == 1
+    said = says(audit, found)
+    assert said.startswith(f"{MODEL}: shown. At least 2")
+    assert "of 24 rows of sample test" in said
+
+
+def test_exchanged_files_are_said_to_be():
+    """The model knows the comparison rows, so the suspected ones score lower."""
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
+        script = knowing_script(audit.unseen.instances)
+        found = findings_of(audit, server.base_url)
+    assert table_of(audit, found).loc[preparing.DCQ, "verdict"] == OPEN
+    assert says(audit, found).endswith("are the two files exchanged?")
+
+
+REFUSAL = "I cannot help with that."
+
+
+@pytest.mark.parametrize("answer", ["", REFUSAL])
+def test_no_answer_is_not_a_wrong_answer(answer):
+    """A reasoning model whose content is empty, or the same refusal every time."""
+    with ScriptedServer(lambda body, n: good(answer)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
+        found = findings_of(audit, server.base_url)
+    table = table_of(audit, found)
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(NOT_RUN).all()
+    row = table.loc[preparing.REPLICATION]
+    n_guided, n_all = 24 * 2, 24 * 6  # both files; the dataset under five instructions
+    assert row["n_unusable"] == (n_guided if answer else n_all)
+    assert row["n_valid"] == n_all - row["n_unusable"]
+    assert says(audit, found).startswith(f"{MODEL}: not run.")
 
 
 def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them(capsys):
@@ -396,7 +422,7 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         if "echo" not in body:
             return knowing_script(known)(body, n)
         tokens = body["prompt"].split()
-        value = -0.5 if any(text in body["prompt"] for text in texts) else -4.0
+        value = -0.5 if any(text in body["prompt"] for text in (*texts, *TEXTS)) else -4.0
         choice = {"text": " x", "finish_reason": "length"}
         logs = [None, *[value - 0.01 * place for place in range(len(tokens))]]
         choice["logprobs"] = {"tokens": [*tokens, " x"], "token_logprobs": logs}
@@ -404,19 +430,19 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         return Reply({"model": MODEL, "choices": [choice], "usage": usage})
 
     with ScriptedServer(script) as server:
-        audit = prepared(model=endpoint(server.base_url), n=8, n_passages=12)
+        audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
         known, texts = audit.rows.instances, audit.rows.passages
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
-        assert announcing.announce_audit(audit).count(", 0 to ask") == 2
+        assert announcing.announce_audit(audit).count(", 0 to ask") == 3
     assert capsys.readouterr().out == (
         f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
     )
-    assert cost.loc[preparing.MIN_K, "n_calls"] == 24
-    table = auditing.audit_table(found).set_index("method")
-    assert table.loc[preparing.MIN_K, "value"] == 1
-    assert table.loc[preparing.RANKING, "value"] == 1
+    assert cost.loc[preparing.MIN_K, "n_calls"] == 48
+    table = table_of(audit, found)
+    assert table.loc[preparing.MIN_K, ["verdict", "value"]].tolist() == [SHOWN, 1]
+    assert table.loc[preparing.RANKING, "verdict"] == SHOWN
     assert "hidden states" in table.loc[preparing.DICE, "note"]
 
 
@@ -453,11 +479,8 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
         known = audit.rows.instances
         assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
         found = findings_of(audit, server.base_url)
-    table = auditing.audit_table(found).set_index("method")
-    assert table.loc[preparing.DCQ, "value"] == 1
-    assert table.loc[preparing.REPLICATION, "statistic"] == "matches by the ICL judge"
-    # This judge says yes to whatever it is shown, so its yes is worth nothing.
-    assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
+    assert found[MODEL][preparing.DCQ].scores["score"].eq(1).all()
+    assert table_of(audit, found)["verdict"].isin([OPEN, NOT_RUN]).all()
 
 
 def test_a_model_that_refuses_a_temperature_is_sent_none():
@@ -472,35 +495,17 @@ def test_a_model_that_refuses_a_temperature_is_sent_none():
     assert all("max_completion_tokens" in names for names in sent)
 
 
-def audited(comparison, knows):
+def test_without_comparison_rows_no_verdict_is_above_open():
+    """A model that knows the rows by heart is not told from one that guesses well."""
     with ScriptedServer(lambda body, n: script(body, n)) as server:
-        audit = prepared(
-            comparison=comparison, model=endpoint(server.base_url), n=12, n_passages=12
-        )
-        script = knowing_script(audit.rows.instances if knows else [])
-        return auditing.audit_table(findings_of(audit, server.base_url))
-
-
-def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
-    table = audited("", knows=True).set_index("method")
-    assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
+        audit = prepared(comparison="", model=endpoint(server.base_url), n=12, n_passages=12)
+        script = knowing_script(audit.rows.instances)
+        found = findings_of(audit, server.base_url)
+    table = table_of(audit, found)
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(OPEN).all()
     assert table.loc[preparing.MIN_K, "verdict"] == NOT_RUN
     assert table.loc[preparing.MIN_K, "note"] == preparing.NO_COMPARISON
-
-
-@pytest.mark.parametrize(("comparison", "is_capped"), [("", True), (UNSEEN, False)])
-def test_a_share_of_originals_alone_is_at_most_open(monkeypatch, comparison, is_capped):
-    """Any model may prefer originals to reworded copies, which unseen rows would show."""
-
-    def found_by(lm, made):
-        return np.full(len(made), 0.2 if lm.target.name == finding.CLEAN_LM else 1.0)
-
-    monkeypatch.setattr(quizzing.respondents, "ranking_credits", found_by)
-    audit = prepared(comparison=comparison, n=60, n_passages=60)
-    found = quizzing.ranking(audit, finding.Target(MODEL, None), object()).evidence
-    assert found.value == 1
-    assert found.verdict == (OPEN if is_capped else CONTROL_FAILS)
-    assert ("originals that it never saw" in found.note) == is_capped
+    assert "Without comparison rows nothing can be shown: name rows" in says(audit, found)
 
 
 def test_comparison_rows_of_the_sample_are_for_the_sample_alone(tmp_path):
@@ -517,54 +522,39 @@ def test_two_models_of_one_name_are_refused_before_anything_is_asked(tmp_path):
         prepared(model={"names": names})
 
 
-def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():
-    """Twelve rows leave room for an effect, unless the answers lie far below chance."""
-    table = audited(UNSEEN, knows=False)
-    assert set(table["verdict"][:2]) <= {RULED_OUT, OPEN}
-    assert "does not prove that the model is clean" in auditing.summarize_audit(MODEL, table)
+def test_a_model_that_knows_nothing_is_open_and_not_called_clean():
+    with ScriptedServer(lambda body, n: knowing_script([])(body, n)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
+        found = findings_of(audit, server.base_url)
+    assert set(table_of(audit, found)["verdict"]) <= {OPEN, NOT_RUN}
+    assert "no sign that it is clean" in says(audit, found) or "not run" in says(audit, found)
 
 
 def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
         audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
-        table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
+        table = table_of(audit, findings_of(audit, server.base_url))
     assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(NOT_RUN).all()
     assert table.loc[preparing.DCQ, "n_valid"] == 0
     assert table.loc[preparing.REPLICATION, "n_refused"] == 36
     assert "answers unusable (refused" in table.loc[preparing.DCQ, "note"]
-    assert "we can say nothing about" in auditing.summarize_audit(MODEL, table.reset_index())
 
 
-def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
-    """0.65 from 0.51 on is shown by one method, and not by the best of three.
-
-    Three models are three audits.
-    """
-    audit = prepared()
-
-    def verdicts(low, n_others, models=("m",)):
-        own = finding.control_row("own", 90, (low + 0.79) / 2, low, 0.79)
-        idle = finding.control_row("own", 90, 0.5, 0.41, 0.59)
-        bar = [finding.control_row("bar", 90, 0.4, 0.3, 0.5, True)]
-        found = {
-            model: {
-                f"{place}": finding.Finding(
-                    finding.build_finding(
-                        audit, Target(model, None), f"{place}", "AUC", value, 0.5, bar
-                    )
-                )
-                for place, value in enumerate([own, *[idle] * n_others])
-            }
-            for model in models
-        }
-        table = auditing.audit_table(found)
-        return table[table["method"] == "0"]["verdict"].tolist()
-
-    assert verdicts(0.51, 0) == [SHOWN] and verdicts(0.51, 2) == [OPEN]
-    assert verdicts(0.65, 2) == [SHOWN]
-    assert verdicts(0.51, 0, models=("m", "n", "o")) == [SHOWN] * 3
+@pytest.fixture
+def unchecked(monkeypatch):
+    """An untrained model prefers no text, so the instrument would be refused."""
+    monkeypatch.setattr(internals.instrument, "why_unsound", lambda log_probs: "")
 
 
+def test_an_untrained_model_is_refused_for_what_reads_log_probabilities(tiny_folder):
+    audit = prepared(model={"names": [str(tiny_folder)]}, n=6, n_passages=6)
+    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    found = auditing.findings_of(audit, target, [], 50)
+    for method in (preparing.MIN_K, preparing.RANKING):
+        assert "do not prefer known texts" in found[method].why_not
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_a_local_model_runs_every_method(tiny_folder):
     model = {"names": [str(tiny_folder)]}
     blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
@@ -572,20 +562,16 @@ def test_a_local_model_runs_every_method(tiny_folder):
     asking.check_ready(audit.asked)
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     assert target.name == "tiny-model"
-    references = audit.told.dice.reference_models
-    found = auditing.findings_of(audit, target, target.place, references, 50)
-    table = auditing.audit_table({target.name: found}, {target.name: target.begins})
+    found = auditing.findings_of(audit, target, audit.told.dice.reference_models, 50)
+    decided = auditing.decide_all(audit, {target.name: found}, {})
+    begins = {target.name: target.begins}
+    table = auditing.tables_of(audit, {target.name: found}, decided, begins)["audit"]
     table = table.set_index("method")
-    assert not table["verdict"].isin([NOT_RUN, SHOWN]).any()
+    assert not table["verdict"].isin([SHOWN]).any()
+    assert table.loc[[preparing.MIN_K, preparing.RANKING, preparing.DCQ], "verdict"].eq(OPEN).all()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
-    # The model itself as the clean control gives the same value.
-    controls = auditing.controls_table(audit, {target.name: found})
-    controls = controls.set_index(["method", "control"])
-    for method in (preparing.RANKING, preparing.MIN_K):
-        own = controls.loc[(method, "clean model of the lab"), "value"]
-        assert own == pytest.approx(table.loc[method, "value"])
     assert table.loc[preparing.DICE, "value"] == pytest.approx(0.5)
     worked = auditing.worked_instances(audit, found)
     assert worked.shape == (2, 7)
@@ -604,74 +590,12 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
     assert lengths == [1 + 3 + 2] * 2
 
 
-# Gaps: what decides about a quiz
-
-
-def taken(right, **others):
-    """Right answers of the model and of takers, as strings of 1 and 0; one position."""
-    rows = {name: np.array([list(letters)], float) for name, letters in others.items()}
-    return gaps.QuizScores(np.array([list(right)], float), rows)
-
-
-def verdict(dataset, unseen=None):
-    found = gaps.gaps(dataset, unseen, UNSEEN_ROWS)
-    n_right, n = dataset.right.sum(), dataset.right.shape[1]
-    ends = statistics.share_interval(round(n_right), n)
-    return gaps.verdict_of_gaps(*ends, 0.25, found), pd.DataFrame(found).set_index("control")
-
-
-ALL, NONE = "1" * 40, "0" * 40
-
-
-def test_a_rule_that_finds_every_original_is_no_bar():
-    """It finds those of unseen rows too; the model that knows the dataset does not."""
-    said, found = verdict(taken(ALL, length=ALL), taken(NONE, length=ALL))
-    assert said == SHOWN
-    gap = found.loc["gap to unseen rows"]
-    assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
-    assert not found.loc['gap to unseen rows where the rule "length" is wrong', "decides"]
-
-
-def test_taste_is_no_memory_whatever_the_level():
-    """A model that is right where the texts give the original away, on both kinds of rows."""
-    half = "1" * 30 + "0" * 10
-    said, found = verdict(taken(half, length=half), taken(half, length=half))
-    assert said == CONTROL_FAILS and found["value"].max() == 0
-    # Newer rows that are harder for the rule too: the gap is gone where the rule is wrong.
-    harder = "1" * 6 + "0" * 34
-    said, found = verdict(taken(half, length=half), taken(harder, length=harder))
-    assert found.loc["gap to unseen rows", "ci_low"] > 0
-    where = found.loc['gap to unseen rows where the rule "length" is wrong']
-    assert where["decides"] and where["value"] == 0
-    assert said == CONTROL_FAILS
-
-
-def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
-    wrong = "0" * 30 + "1" * 10
-    good = "1" * 20 + "0" * 20
-    said, found = verdict(taken(ALL, length=wrong, centrality=good))
-    assert said == SHOWN
-    where = found.loc['gap to centrality where the rule "length" is wrong']
-    assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
-    assert verdict(taken(good, length=wrong, centrality=good))[0] == CONTROL_FAILS
-    # Rules that are nearly never wrong leave nothing to compare.
-    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == OPEN
-
-
-def test_guessing_and_silence_have_their_own_verdicts():
-    some = "1" * 10 + "0" * 30  # a quarter, at most 0.40
-    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == OPEN
-    many = "1" * 100 + "0" * 300  # a quarter, at most 0.30
-    none = taken("0" * 400, length="0" * 400)
-    assert verdict(taken(many, length="0" * 400), none)[0] == RULED_OUT
-    assert gaps.verdict_of_gaps(float("nan"), float("nan"), 0.25, []) == NOT_RUN
-
-
 CHINESE = "第{}艘船今天早上从港口出发,前往南方的一座大城市,船上有很多乘客。"
 SPANISH = "El barco número {} salió del puerto por la mañana hacia una gran ciudad del sur."
 MARKUP = "<script>alert({})</script> <b>The</b> children tried to buy a small car & left."
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("text", [CHINESE, SPANISH, MARKUP], ids=["Chinese", "Spanish", "markup"])
 def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, text):
     both = []
@@ -680,9 +604,10 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
         both.append(written(tmp_path / f"{name}.jsonl", records))
     audit = prepared(*both, model={"names": [str(tiny_folder)]})
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
-    found = auditing.findings_of(audit, target, None, [], 50)
-    table = auditing.audit_table({target.name: found}).set_index("method")
-    assert table.loc[[preparing.REPLICATION, preparing.MIN_K], "verdict"].ne(NOT_RUN).all()
+    found = auditing.findings_of(audit, target, [], 50)
+    table = table_of(audit, {target.name: found})
+    assert table.loc[preparing.MIN_K, "verdict"] != NOT_RUN
+    assert not found[preparing.REPLICATION].why_not
     is_english = text == MARKUP
     assert (table.loc[preparing.DCQ, "verdict"] != NOT_RUN) == is_english
     if not is_english:
@@ -709,56 +634,9 @@ def test_dice_beyond_its_references_is_open(monkeypatch, tiny_folder):
         return pd.DataFrame({"comparison": names, **own})
 
     monkeypatch.setattr(internals, "against_references", rows_of)
-    for n, note in ((2, "fewer than 5 clean references"), (5, "by these rows")):
-        row = internals.dice(prepared(), Target("m", None, source="m"), ["a"] * n).evidence
-        assert (row.value, row.control_value) == (0.99, 0.55)
-        assert row.verdict == OPEN
-        assert "cannot say" in row.note and row.note.endswith(note)
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "said"),
-    [
-        ([SHOWN, RULED_OUT], "A: it is shown that the model was trained on d"),
-        ([CONTROL_FAILS, RULED_OUT], "A: the value on d lies above chance, but so does"),
-        (
-            [RULED_OUT, OPEN],
-            "of interest is ruled out for d. B: open. This does not prove",
-        ),
-        (
-            [OPEN, OPEN],
-            "no method shows anything about d. A and B: open. This does not",
-        ),
-        ([NOT_RUN, NOT_RUN], "we can say nothing about d. A: why; B: why."),
-    ],
-)
-def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
-    rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
-    table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
-    table["value"] = 0.5
-    assert said in auditing.summarize_audit("m", table)
-
-
-def test_the_strongest_control_that_decides_stands_beside_a_value():
-    """By the upper end of its interval: a higher one that does not decide is only shown."""
-    own = finding.control_row("own", 20, 0.8, 0.6, 0.9)
-    controls = [
-        finding.control_row("weak", 20, 0.3, 0.1, 0.4, decides=True),
-        finding.control_row("strong", 20, 0.5, 0.3, 0.7, decides=True),
-        finding.control_row("shown", 20, 0.9, 0.8, 1.0),
-        finding.control_row("empty", 0, np.nan, np.nan, np.nan, decides=True),
-    ]
-    row = finding.build_finding(
-        prepared(), Target("m", None), "a method", "share", own, 0.25, controls
-    )
-    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.5)
-    assert row.verdict == CONTROL_FAILS
-    imprecise = [controls[1] | {"ci_low": 0.1}]  # may be at chance, which is 0.25
-    open_ = finding.build_finding(
-        prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise
-    )
-    assert open_.verdict == OPEN
-    weaker = finding.build_finding(
-        prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
-    )
-    assert weaker.verdict == SHOWN
+    audit = prepared()
+    for n in (2, 5):
+        found = internals.dice(audit, Target("m", None, source="m"), ["a"] * n)
+        row = table_of(audit, {"m": {preparing.DICE: found}}).loc[preparing.DICE]
+        assert (row["value"], row["verdict"]) == (0.99, OPEN)
+        assert "cannot say" in row["note"] and ("fewer than 5" in row["note"]) == (n < 5)

@@ -2,7 +2,6 @@
 
 import html
 import json
-import re
 import subprocess
 import sys
 
@@ -90,17 +89,12 @@ def test_the_sample_comes_with_its_label_and_its_comparison_rows(tmp_path):
     assert values["data"]["label_column"] == "label"
 
 
-def without_speed(text):
-    """A plan without its seconds, which are measured each time."""
-    return re.sub(r"roughly \d+ s", "", text)
-
-
 def test_what_an_audit_has_written_is_read_the_next_time(tmp_path, capsys):
     assert line(tmp_path, "--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8") == 0
-    first = without_speed(capsys.readouterr().out)
+    first = capsys.readouterr().out
     written = values_of(tmp_path)
     assert line(tmp_path, "--settings", str(tmp_path / "out/audit.yaml"), "--plan") == 0
-    assert without_speed(capsys.readouterr().out) == first
+    assert capsys.readouterr().out == first
     assert values_of(tmp_path) == written
 
 
@@ -230,35 +224,35 @@ def test_a_benchmark_by_its_name_fits_the_notebook(name):
     assert data.called[0].lower() == name.lower()
 
 
-def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
-    evidence = pd.DataFrame(
-        {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [8]}
-        | {"value": [0.5], "ci_low": [0.4], "ci_high": [0.6], "control": ["words"]}
-        | {"verdict": ["ruled out"], "note": [None]}
+def test_the_page_holds_the_verdict_and_the_methods_escaped(tmp_path):
+    methods = pd.DataFrame(
+        {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [60]}
+        | {"n_comparison": [60], "value": [0.5], "ci_low": [0.4], "ci_high": [0.6]}
+        | {"verdict": ["open"], "note": [None], "text_auc": 0.5, "p_adjusted": 0.4}
+        | {"share_at_least": None}
     )
-    controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
     (tmp_path / "tables").mkdir()
-    evidence.to_csv(tmp_path / "tables/audit.csv", index=False)
-    by_text = controls.assign(method="comparison rows", control="length, no model", chance=0.5)
-    by_text = by_text.assign(decides=False, p_value=1, holds=True)
-    controls = pd.concat([controls.assign(decides=True), by_text])
-    controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
+    methods.to_csv(tmp_path / "tables/audit.csv", index=False)
+    said = pd.DataFrame({"model": ["<b>m"], "verdict": ["open"], "says": ["<b>m: open. So."]})
+    said.to_csv(tmp_path / "tables/audit_verdicts.csv", index=False)
+    by_text = {"model": ["<b>m"], "method": "comparison rows", "control": "date rule, no model"}
+    by_text |= {"n": 120, "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "p_value": 1.0}
+    by_text = pd.DataFrame(by_text | {"decides": False, "holds": True})
+    by_text.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
     data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
     counts = {"file": ["dataset", "comparison"], "n_rows": [12, 8], "n_empty": [2, 0]}
     counts = pd.DataFrame(counts | {"n_repeated": [17, 0], "n": [8, 8]})
     file = page.write_verdict(tmp_path, data, counts)
     text = file.read_text()
-    assert "&lt;b&gt;m" in text and "<b>m" not in text
-    assert "DCQ: an effect as large as" in text and "is ruled out for d." in text
-    assert "words" in text and "length, no model" in text
-    assert "0" * 40 in text
+    assert "&lt;b&gt;m: open. So." in text and "<b>m" not in text
+    assert "date rule, no model" in text and "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(file.with_suffix(".json").read_text())
-    assert found["evidence"][0]["verdict"] == "ruled out"
-    assert len(found["controls"]) == len(found["text_alone"]) == 1
-    assert found["data"] == data
-    (sentence, _) = found["could_have_missed"]  # the one result is negative
-    assert sentence.startswith("DCQ: the smallest exposure that at least half of")
+    assert found["evidence"][0]["verdict"] == found["verdicts"][0]["verdict"] == "open"
+    assert len(found["text_alone"]) == 1 and found["data"] == data
+    introduction, sentence = found["noticed"]
+    assert "small models" in introduction
+    assert sentence.startswith("DCQ, 60 rows and 60 comparison rows: seen sixteen times in")
     assert html.escape(sentence) in text
     assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
     assert found["rows"][0]["n_empty"] == 2
@@ -359,7 +353,7 @@ def test_unlisted_rows_of_a_log_have_the_numbers_that_the_harness_gives_them(tmp
     """A log of a part of a task: its second row is row 7 of the task."""
     (tmp_path / "tables").mkdir()
     rows = pd.DataFrame({"model": "m", "index": [0, 1, 2], "is_listed": [True, False, False]})
-    empty = dict.fromkeys(("min_k_score", "completion_rouge", "quiz_share", "p_value"))
+    empty = dict.fromkeys(("min_k_score", "completion_score", "quiz_score", "p_value"))
     rows.assign(**empty).to_csv(tmp_path / "tables/audit_rows.csv", index=False)
     lists = pd.DataFrame({"model": ["m"], "note": ["1 of 3 rows."], "n_listed": [1]})
     lists.to_csv(tmp_path / "tables/audit_lists.csv", index=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from notebook_files import ROOT
 from scripted_server import MODEL, Reply, ScriptedServer
-from test_audit import endpoint, knowing_script, prepared, tiny_folder  # noqa: F401 (a fixture)
+from test_audit import endpoint, knowing_script, prepared, tiny_folder, unchecked  # noqa: F401
 from transformers import LlamaModel
 
 from contamination.audit import auditing
@@ -68,6 +68,7 @@ def method_of(way):
     return next((name for _, name in way if name.removeprefix("audit.") in methods), "")
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_an_answer_of_a_served_model_climbs_at_most_twice(ways):
     def script(body, n):
         if "echo" not in body:
@@ -83,7 +84,7 @@ def test_an_answer_of_a_served_model_climbs_at_most_twice(ways):
         audit = prepared(model=endpoint(server.base_url), n=4, n_passages=4)
         known = audit.rows.instances
         target = auditing.target_of(audit, MODEL, lab=None)
-        auditing.findings_of(audit, target, None, [], 20)
+        auditing.findings_of(audit, target, [], 20)
     methods = {"quizzing.dcq", "completing.replication", "quizzing.ranking", "internals.min_k"}
     assert {method_of(way) for way in ways} >= {f"audit.{name}" for name in methods}
     quizzed = [way for way in ways if method_of(way) == "audit.quizzing.dcq"]
@@ -91,6 +92,7 @@ def test_an_answer_of_a_served_model_climbs_at_most_twice(ways):
     assert max(map(climbs, ways)) == 2
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_an_answer_of_a_local_model_climbs_at_most_twice(
     tiny_folder,  # noqa: F811
     ways,
@@ -101,7 +103,7 @@ def test_an_answer_of_a_local_model_climbs_at_most_twice(
     audit = prepared(model=model, n=4, n_passages=4, blocks=blocks)
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     references = audit.told.dice.reference_models
-    auditing.findings_of(audit, target, None, references, 20)
+    auditing.findings_of(audit, target, references, 20)
     assert len({method_of(way) for way in ways} - {""}) == 5
     assert max(map(climbs, ways)) == 2
 

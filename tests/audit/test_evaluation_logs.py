@@ -295,3 +295,13 @@ def test_values_of_another_shape_give_a_log_or_one_line(tmp_path_factory, surpri
         assert log.rows["output"].map(type).eq(str).all()
         assert log.scores["value"].map(math.isfinite).all()
         json.loads(log.scores.to_json(orient="records"))
+
+
+def test_rows_of_one_number_and_other_contents_are_both_kept(tmp_path):
+    """Two runs of halves of a task, joined: each counts its rows from 0."""
+    other = {"question": "How many trains left town?", "answer": "2"}
+    sent = {"gen_args_0": {"arg_0": "Question: How many trains left town?", "arg_1": {}}}
+    samples = [harness_sample(k, 1.0) for k in range(6)]
+    samples += [harness_sample(0, 0.0, doc=other, arguments=sent), harness_sample(1, 1.0)]
+    found = evaluation_logs.read(harness_log(tmp_path, samples, stated=False))
+    assert len(found.rows) == 7 and found.rows["doc_id"].tolist() == [0, 1, 2, 3, 4, 5, 0]

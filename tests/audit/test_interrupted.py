@@ -28,7 +28,7 @@ def write_so_far(folder, by_model):
     outputs._target = folder
     found = {}
     for name, methods in by_model.items():
-        every = auditing.findings_of(audit, Target(name, None), None, (), 10)
+        every = auditing.findings_of(audit, Target(name, None), (), 10)
         found[name] = {method: every[method] for method in methods}
     auditing.write_tables(outputs, audit, found, {})
 
@@ -36,7 +36,7 @@ def write_so_far(folder, by_model):
 def test_after_each_method_all_that_is_there_is_handed_on():
     kept = []
     keep = lambda so_far: kept.append(list(so_far))  # noqa: E731
-    auditing.findings_of(prepared(), Target("lab:clean", None), None, (), 10, keep)
+    auditing.findings_of(prepared(), Target("lab:clean", None), (), 10, keep)
     assert kept == [list(METHODS[:n]) for n in range(1, len(METHODS) + 1)]
 
 
@@ -78,7 +78,7 @@ def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     lacks = ", ".join(METHODS[2:])
     assert f"{why}" in text and f"This page lacks these parts: lab:clean: {lacks}." in text
     assert said["missing"] == {"lab:clean": list(METHODS[2:])}
-    assert list(said["says"]) == ["lab:contaminated", "lab:clean"]
+    assert [row["model"] for row in said["verdicts"]] == ["lab:contaminated", "lab:clean"]
 
 
 def test_where_nothing_was_found_the_page_says_so(tmp_path):

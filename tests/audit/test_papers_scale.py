@@ -9,23 +9,20 @@ import pytest
 import yaml
 from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
-from test_audit import prepared, tiny_folder  # noqa: F401 (a fixture)
+from test_audit import prepared, table_of, tiny_folder, unchecked  # noqa: F401 (a fixture)
 
-from contamination.audit import announcing, auditing, completing, internals, options, plan, quizzing
+from contamination.audit import announcing, auditing, internals, options, plan, quizzing
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION, prepare
 from contamination.audit.settings import Settings
-from contamination.core import run, storage, verdicts
+from contamination.core import run, storage
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     NOT_RUN,
-    OPEN,
-    RULED_OUT,
-    SHOWN,
 )
 from contamination.data import partitions, published
 from contamination.dcq import contaminating
 from contamination.models.chat import ChatError
-from contamination.replication.decisions import ALGORITHM_2, PARTITION, RULE_JUDGE
+from contamination.replication.decisions import ALGORITHM_2, RULE_JUDGE
 from contamination.replication.instructions import LABELLED_TASKS
 
 TOWNS = ["York", "Bath", "Wells", "Derby", "Leeds", "Hull", "Ely", "Truro"]
@@ -89,7 +86,7 @@ def audit_of(dataset, url, methods, blocks=None, names=(MODEL,), **data):
 
 def found_by(audit):
     return {
-        target.name: auditing.findings_of(audit, target, None, [], 200)
+        target.name: auditing.findings_of(audit, target, [], 200)
         for target in (auditing.target_of(audit, name, None) for name in audit.model.names)
     }
 
@@ -107,7 +104,7 @@ def test_the_quiz_of_the_paper_from_file_to_tables(parks, tmp_path):
         assert cost.loc["options of the quizzes", "n_calls"] == 2 * 8
         assert cost.loc[cost["reason"].eq("not asked for")].index.tolist() == [*METHODS[1:]]
         found = found_by(audit)
-        evidence = auditing.audit_table(found).set_index("method")
+        evidence = table_of(audit, found)
         assert evidence.loc[list(METHODS[1:]), "note"].eq("not asked for").all()
         assert evidence.loc[list(METHODS[1:]), "verdict"].eq(NOT_RUN).all()
         n_calls = len(server.bodies)
@@ -143,20 +140,6 @@ def test_the_quiz_of_the_paper_from_file_to_tables(parks, tmp_path):
 
 def partitions_options():
     return [f"option_{letter}" for letter in "abcd"]
-
-
-def test_the_verdict_on_a_level_needs_every_rule_below_it():
-    level = {"model": "m", "max_pct": 100.0, "ci_low_pct": 60.0, "ci_high_pct": 100.0, "n": 40}
-    rule = {"model": "m", "control": "length", "chance_pct": 40.0, "ci_low_pct": 0.0}
-    rules = pd.DataFrame([rule | {"ci_high_pct": 30.0}])
-    levels = pd.DataFrame([level])
-    assert quizzing.with_verdict(levels, rules)["verdict"].tolist() == [SHOWN]
-    lower = levels.assign(max_pct=50.0, ci_low_pct=30.0)
-    assert quizzing.with_verdict(lower, rules)["verdict"].tolist() != [SHOWN]
-    lucky = rule | {"control": "lucky", "ci_low_pct": 50.0, "ci_high_pct": 100.0}
-    judged = quizzing.with_verdict(levels, pd.concat([rules, pd.DataFrame([lucky])])).iloc[0]
-    assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
-    verdicts.check_table(pd.DataFrame([judged]), "audit_dcq")
 
 
 @pytest.mark.parametrize("share, interval", [(0, (0, 0.49)), (100, (0.51, 1))])
@@ -231,7 +214,7 @@ def test_completions_judge_and_first_instances_from_file_to_table(parks):
     table = auditing.paper_tables(found)["audit_replication"]
     of_2 = table[table["method"] == ALGORITHM_2].set_index(["metric", "instruction"])
     for judge in ("ICL judge", RULE_JUDGE):
-        assert of_2.loc[(judge, "guided"), ["n_exact", "verdict"]].tolist() == [8, SHOWN]
+        assert of_2.loc[(judge, "guided"), ["n_exact", "contaminated"]].tolist() == [8, True]
         assert not of_2.loc[(judge, "general"), "contaminated"]
     of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]
     assert of_1.set_index("instruction").loc["general", "p_value"] == 1 / 256
@@ -283,27 +266,6 @@ def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
     assert why[REPLICATION] == "prompts of classification hold one text, text_columns names 2"
 
 
-@pytest.mark.parametrize(
-    ("n_valid", "n_exact", "of_general", "expected"),
-    [
-        (100, 0, False, RULED_OUT),  # none of 100: at most 4 %
-        (10, 0, False, OPEN),  # none of ten: at most 28 %
-        (10, 3, False, SHOWN),
-        (10, 3, True, CONTROL_FAILS),  # without the names as well
-        (0, 0, False, NOT_RUN),
-    ],
-)
-def test_what_guided_completions_allow(monkeypatch, n_valid, n_exact, of_general, expected):
-    instructions = ["guided", "general", "wrong dataset", "wrong split"]
-    rows = pd.DataFrame({"instruction": instructions, "method": ALGORITHM_2, "metric": RULE_JUDGE})
-    rows = rows.assign(**dict.fromkeys(PARTITION, "x"), n_valid=[n_valid, 9, 9, 9])
-    rows = rows.assign(n_exact=[n_exact, 0, 0, 0], n_near_exact=0)
-    rows["contaminated"] = [n_exact > 0, of_general, False, False]
-    monkeypatch.setattr(completing.decisions, "lab_table", lambda *given: rows)
-    table = completing.own_table([], MODEL, 0, "")
-    assert table["verdict"].tolist() == [expected, None, None, None]
-
-
 def test_completed_instances_are_held_against_the_quiz_instance_by_instance(parks):
     """The model completes all eight and knows six of them in the quiz (Appendix C)."""
     dcq = served("", "perturber")
@@ -312,8 +274,7 @@ def test_completed_instances_are_held_against_the_quiz_instance_by_instance(park
         audit = audit_of(parks, server.base_url, ["dcq", "replication"], {"dcq": dcq})
         row = auditing.paper_tables(found_by(audit))["audit_reciprocal"].iloc[0]
     assert (row["n"], row["n_replicas"], row["n_right_best_quiz"]) == (8, 8, 6)
-    assert row["expected_if_independent"] == 6 and row["verdict"] == RULED_OUT
-    verdicts.check_table(pd.DataFrame([row]), "audit_reciprocal")
+    assert row["expected_if_independent"] == 6
 
 
 # Min-k% Prob and DICE
@@ -329,6 +290,7 @@ def labelled(path, n=24):
     return {"text_columns": ["input"], "label_column": "", "task": "summary"}
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, tmp_path):  # noqa: F811
     folder = str(tiny_folder)
     data = labelled(tmp_path / "own.jsonl") | {"member_column": "label"}
@@ -339,22 +301,22 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     assert (len(audit.rows.rows), len(audit.unseen.rows)) == (12, 12)
     assert audit.refusal and not plan.skip_reasons(audit)[MIN_K]  # scored beside the words
     target = auditing.target_of(audit, folder, None)
-    found = {target.name: auditing.findings_of(audit, target, None, [folder] * 2, 50)}
-    evidence = auditing.audit_table(found).set_index("method")
+    found = {target.name: auditing.findings_of(audit, target, [folder] * 2, 50)}
+    evidence = table_of(audit, found)
     tables = auditing.paper_tables(found)
     scores = tables["audit_min_k"].set_index("method")
     assert {"PPL", "Zlib", "Lowercase", "Smaller Ref", "Min-k% Prob"} <= set(scores.index)
     assert scores["n_members"].eq(12).all() and scores["bos"].eq("none").all()
     assert scores["benchmark"].eq("own.jsonl").all()
     assert scores.loc["Min-k% Prob", "k_percent"] == 30
-    assert scores.loc["Min-k% Prob", "auc"] == pytest.approx(evidence.loc[MIN_K, "value"])
+    assert evidence.loc[MIN_K, "verdict"] == CONTROL_FAILS
     assert evidence.loc[MIN_K, "statistic"] == "AUC, k = 30 %"
     assert tables["audit_min_k_words"]["holds"].eq(False).any()
     pair = tables["audit_dice"].set_index("comparison")
     assert pair.loc[internals.TARGET, "auroc_pct"] == 50 and evidence.loc[DICE, "value"] == 0.5
-    verdicts.check_table(tables["audit_dice"], "audit_dice")
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
     tiny_folder,  # noqa: F811
     tmp_path,
@@ -375,7 +337,7 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
         "owner/name short": 12,
         "owner/name long": 16,
     }
-    assert auditing.audit_table(found).set_index("method").loc[MIN_K, "n"] == 24
+    assert table_of(audit, found).loc[MIN_K, ["n", "n_comparison"]].tolist() == [12, 12]
 
 
 @pytest.mark.parametrize(

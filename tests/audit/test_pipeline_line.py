@@ -38,12 +38,17 @@ def ends_in(monkeypatch):
             table = pd.DataFrame(
                 {"method": prepared.METHODS[: len(left[0])], "verdict": left.pop(0)}
             )
+            word = next(one for one in verdicts.OF_AUDIT if one in [*table["verdict"]])
             table = table.assign(model="lab:clean", dataset=" ".join(data.get("names", ["d"])), n=8)
-            numbers = ["value", "ci_low", "ci_high", "control_value", "p", "p_adjusted"]
-            texts = ["truth", "note", "statistic", "control"]
+            numbers = ["value", "ci_low", "ci_high", "text_auc", "p", "p_adjusted"]
+            numbers += ["share_at_least"]
+            texts = ["truth", "note", "statistic"]
             table = table.assign(**dict.fromkeys(numbers, 0.5), **dict.fromkeys(texts, "x"))
+            table = table.assign(n_comparison=8, n_at_least=4)
             (outputs / "tables").mkdir()
             table.to_csv(outputs / "tables/audit.csv", index=False)
+            says = {"model": ["lab:clean"], "verdict": [word], "says": [f"lab:clean: {word}."]}
+            pd.DataFrame(says).to_csv(outputs / "tables/audit_verdicts.csv", index=False)
 
         monkeypatch.setattr(command_line, "run_notebook", run_notebook)
 
@@ -57,8 +62,9 @@ WORDS = ["--model", "lab:clean", "--rows", "6"]
     ("fail_on", "found", "code"),
     [
         ([], ["shown"], 0),
-        (["shown"], ["ruled out", "shown"], 1),
-        (["shown"], ["ruled out", "open", "control fails", "not run"], 0),
+        (["shown"], ["open", "shown"], 1),
+        (["open"], ["open", "shown"], 0),  # one verdict, the one of the headline
+        (["shown"], ["open", "control fails", "not run"], 0),
         (["shown", "control fails"], ["not run", "control fails"], 1),
     ],
 )
@@ -76,7 +82,7 @@ def test_a_word_that_is_no_verdict_is_refused_and_an_error_is_told_from_a_verdic
         line(tmp_path, *WORDS, "--data", "sample", "--fail-on", "suported")
     assert stopped.value.code == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and all(word in said for word in verdicts.VERDICTS)
+    assert said.count("\n") == 1 and all(word in said for word in verdicts.OF_AUDIT)
     assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--fail-on", "shown") == 2
 
 
@@ -103,7 +109,7 @@ def test_a_quiet_audit_asks_no_question(tmp_path, capfd, monkeypatch):
 
 
 def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsys, ends_in):
-    ends_in(["ruled out"], ["shown"], ["open"])
+    ends_in(["open"], ["shown"], ["open"])
     (tmp_path / "harbour.jsonl").write_text("".join(json.dumps({"text": q}) + "\n" for q in ASKED))
     others = tmp_path / "others.txt"
     others.write_text("".join(f"Which train left station {k} at noon today?\n" for k in range(6)))
@@ -122,7 +128,7 @@ def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsy
     for folder in folders:
         found = json.loads((tmp_path / "out" / folder / "verdict.json").read_text())
         CHECK.validate(found)
-        assert f"verdicts and controls: {tmp_path / 'out' / folder / 'verdict.html'}" in said
+        assert f"the page: {tmp_path / 'out' / folder / 'verdict.html'}" in said
     values = yaml.safe_load((tmp_path / "out" / folders[2] / "audit.yaml").read_text())
     assert values["comparison"] == str(others)
 
@@ -193,7 +199,7 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     values |= {"replication": {"completion_tokens": 8}}
     values |= {"data": {"dataset": harness_log(tmp_path), "task": "summary", "label_column": ""}}
     values |= {"comparison": str(tmp_path / "others.jsonl"), "n_instances": 6, "n_passages": 6}
-    values |= {"n_resamples": 50, "clean_control": False}
+    values |= {"n_resamples": 50}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
     assert line(tmp_path, "--settings", str(tmp_path / "mine.yaml"), "--quiet") == 0
     found = json.loads((tmp_path / "out/verdict.json").read_text())
@@ -218,7 +224,7 @@ def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words
     assert {*found} == {*SCHEMA["properties"]} == {*SCHEMA["required"]}
     assert SCHEMA["$defs"]["method"]["enum"] == list(prepared.METHODS)
     row = SCHEMA["properties"]["evidence"]["items"]["properties"]
-    assert row["verdict"]["enum"] == list(verdicts.VERDICTS)
+    assert row["verdict"]["enum"] == list(verdicts.OF_AUDIT)
     found["evidence"][0]["verdict"] = "seen"
     assert not CHECK.is_valid(found)
 
@@ -257,5 +263,5 @@ def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypa
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
     names = {"json": json}
     exec(block, names)  # noqa: S102
-    assert names["verdicts"] == {("lab:clean", prepared.METHODS[0]): "shown"}
+    assert names["verdicts"] == {"lab:clean": "shown"}
     assert names["scores"] == {("harbour", "match,accuracy"): (pytest.approx(1 / 3), 6)}

@@ -156,3 +156,15 @@ def test_the_one_column_of_comparison_rows_is_their_text(tmp_path):
     _, unseen = rows.load_with_comparison(data, str(tmp_path / "b.txt"), 100, 0)
     assert unseen.columns == ("question",)
     assert np.all([text.startswith("How many trains") for text in unseen.passages])
+
+
+def test_bytes_of_a_column_are_read_as_text_or_refused(tmp_path):
+    texts = [f"Ship number {n} left the harbour für immer." for n in range(5)]
+    pd.DataFrame({"text": [text.encode() for text in texts]}).to_parquet(tmp_path / "a.parquet")
+    data = Data(dataset=str(tmp_path / "a.parquet"), label_column="", task="summary")
+    found, _ = rows.load_with_comparison(data, "", 10, 0)
+    assert {*found.passages} == {*texts}
+    broken = pd.DataFrame({"text": [text.encode("latin-1") for text in texts]})
+    broken.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match='"text" holds bytes that are no UTF-8'):
+        rows.load_with_comparison(data, "", 10, 0)

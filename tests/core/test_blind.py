@@ -241,19 +241,6 @@ def test_scores_are_compared_within_a_fold_alone():
     }
 
 
-def test_near_copies_leave_few_pairs_to_compare():
-    """Twenty unrelated passages in five folds, two of each kind in each: 5 x 4 of 100 pairs.
-
-    Of two templates with ten passages each, only passages of one template and one fold are
-    compared, which are two passages: at most one pair for each template and fold.
-    """
-    is_member = np.arange(20) % 2 == 0
-    assert blind_scores.n_compared(random_passages(20, seed=0), is_member, 5) == 20
-    starts = random_passages(2, seed=1)
-    families = [f"{start} {number:02d}" for start in starts for number in range(10)]
-    assert 0 < blind_scores.n_compared(families, is_member, 5) <= 10
-
-
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     scored = published.wikimia_blind_scores()
     counts = scored.groupby("length")["is_member"].agg(["size", "sum"])

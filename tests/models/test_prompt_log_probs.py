@@ -1,6 +1,7 @@
 """Log-probabilities of prompts in each form, from scripted servers that answer as vLLM does."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from contamination.models.prompt_log_probs import (
     prompt_log_probs,
 )
 from contamination.models.response_log import ResponseLog
-from contamination.models.text_tokens import of_completion, within_template
+from contamination.models.text_tokens import check_spelling, of_completion, within_template
 
 TEXTS = ["One heron waited by the river.", "Two more came at dusk, and none left."]
 PRICE = Price(1.0, 1.0, "2024-01-31")
@@ -420,3 +421,20 @@ def test_only_one_choice_of_tokens_may_spell_the_end_of_a_text():
     for places in ([[other, (" e", 4)], [(" d", 3)]], [[(" b", 1), ("b", 2)], [(" d", 3)]]):
         with pytest.raises(ValueError, match="no ids that tell which is its own"):
             of_completion(places, "a b d")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n_before", "is_refused"),
+    [
+        (["<s>", "The", " slow", " river", "."], 0, False),
+        (["The", "Ġslow", "Ġriver", "."], 0, False),
+        ([" slow", " river", "."], 32, False),  # without the first token, which has no context
+        ([" slow", " river", "."], 0, True),
+        ([" slow", " river", ".", " the"], 32, True),
+        (["The", " slow"], 32, True),  # cut at its end
+        (["", "", ""], 0, False),  # no texts of tokens: they cannot be compared
+    ],
+)
+def test_tokens_are_compared_with_the_text_that_was_sent(tokens, n_before, is_refused):
+    with pytest.raises(ValueError, match="other tokens") if is_refused else nullcontext():
+        check_spelling(tokens, "The slow river.", n_before)

@@ -205,7 +205,6 @@ def test_the_model_that_was_evaluated_is_audited_on_what_it_was_asked(harness, t
         "n_instances": 8,
         "n_passages": 8,
         "n_resamples": 50,
-        "clean_control": False,
         "comparison": "",
     }
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))

@@ -14,7 +14,7 @@ from wheels import built, without_this_checkout
 pytestmark = pytest.mark.servers
 # The lab's smallest world, so that its models are trained in seconds.
 SMALL = {"n_instances": 8, "n_passages": 8, "n_background_tokens": 5000, "copies": 2}
-SMALL |= {"n_resamples": 50, "clean_control": False}
+SMALL |= {"n_resamples": 50}
 
 
 @pytest.fixture(scope="module")

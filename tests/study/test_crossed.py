@@ -7,7 +7,7 @@ import pytest
 from judged_lists import judge_list
 from scipy import stats
 
-from contamination.audit import conformal
+from contamination.audit.decision import conformal_p
 from contamination.core.statistics import auc
 from contamination.study import assignment, crossed, reference_attack
 from contamination.study.crossed import CrossedScores
@@ -211,9 +211,9 @@ def test_the_share_of_false_names_stays_below_q_where_rows_are_exchangeable():
     for _ in range(400):
         held_out = generator.normal(size=300)
         tested = np.concatenate([generator.normal(2.0, 1.0, 60), held_out[:60]])
-        p_values = conformal.conformal_p(tested, held_out[60:])
+        p_values = conformal_p(tested, held_out[60:])
         for q, found in shares.items():
-            named = conformal.named_rows(p_values, q)
+            named = stats.false_discovery_control(p_values) <= q
             found.append(judge_list(named, np.arange(120) < 60))
     for q, found in shares.items():
         assert np.mean([one.false_share for one in found]) <= q  # q / 2 expected
@@ -225,8 +225,8 @@ def test_the_guarantee_fails_under_a_shift():
     generator, shares = np.random.default_rng(0), []
     for _ in range(200):
         tested = generator.normal(size=120)
-        p_values = conformal.conformal_p(tested, generator.normal(-1.5, 1.0, 240))
-        named = conformal.named_rows(p_values, 0.1)
+        p_values = conformal_p(tested, generator.normal(-1.5, 1.0, 240))
+        named = stats.false_discovery_control(p_values) <= 0.1
         shares.append(judge_list(named, np.arange(120) < 60).false_share)
     assert np.mean(shares) > 0.3
 
@@ -236,7 +236,7 @@ def test_a_list_by_hand():
     assert judge_list(is_named, is_seen) == (2, 0.5, 0.5)
     assert judge_list(np.zeros(4, bool), is_seen) == (0, 0.0, 0.0)
     # Ties count against the row; nothing scores above every calibration row for free.
-    assert conformal.conformal_p(np.array([2.0]), np.array([2.0, 1.0, 0.0])).tolist() == [0.5]
+    assert conformal_p(np.array([2.0]), np.array([2.0, 1.0, 0.0])).tolist() == [0.5]
 
 
 def test_auc_by_model_is_the_auc_of_each_model_with_ties_and_other_doses():

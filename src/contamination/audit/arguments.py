@@ -41,7 +41,7 @@ An example without a download: contamination audit --model lab:contaminated --da
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
   --output FOLDER     where the results go (contamination-audit); --device cuda, mps or cpu
   --plan              say what it takes and what it costs, and stop; --yes pays without asking
-  --fail-on VERDICT   exit with 1 if a verdict is this word, as shown; --quiet: errors alone"""
+  --fail-on VERDICT   exit with 1 if the verdict is this word, as shown; --quiet: errors alone"""
 
 
 def benchmark(name: str) -> str:
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument
     for name in ("model", "data", "unseen"):
         add(f"--{name}", nargs="+", default=[])
-    add("--fail-on", nargs="+", default=[], choices=verdicts.VERDICTS)
+    add("--fail-on", nargs="+", default=[], choices=verdicts.OF_AUDIT)
     texts = "split", "text", "label", "columns", "methods", "names", "settings"
     for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
         add(f"--{name}", default="")

@@ -9,15 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import listed_rows
+from contamination.audit import noticed
 from contamination.audit.comparison import by_text_alone, near_copies, refusal
 from contamination.audit.completing import replication
-from contamination.audit.evidence import not_run, panel
 from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
 from contamination.audit.local_models import load_model
-from contamination.audit.plan import probed_methods, skip_reasons
+from contamination.audit.plan import skip_reasons
 from contamination.audit.prepared import (
     DCQ,
     METHODS,
@@ -29,21 +28,16 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import CONTAMINATED, LAB
-from contamination.core.families import correct_family
+from contamination.audit.verdict import COUNTS, Decided, decide
 from contamination.core.storage import Outputs
-from contamination.core.tables import listed
-from contamination.core.verdicts import CONTROL_FAILS, FOUND, OPEN, RULED_OUT
 from contamination.dcq.deployment import instances_of
 from contamination.dcq.published_tables import reciprocal_row
-from contamination.models.causal import CausalLM
-from contamination.models.chat import Endpoint
+from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
 
 COMPARISON = "comparison rows"
-CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
-CONTROLS += ["n_pairs"]
-KINDS_OF_CELL = {"holds": "boolean", "n_pairs": "Int64"}
-COUNTS = ("n_valid", "n_refused", "n_error")
+CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
+KINDS_OF_CELL = {"decides": "boolean", "holds": "boolean"}
 
 
 def add_text_controls(audit: Audit) -> Audit:
@@ -90,88 +84,104 @@ def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
 def findings_of(
     audit: Audit,
     target: Target,
-    clean_lm: CausalLM | None,
     references: Sequence[str],
     n_resamples: int,
     keep: Callable[[dict[str, Finding]], None] | None = None,
 ) -> dict[str, Finding]:
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
-    A method that the access or the rows do not allow has a row that says why, and so have
-    all of them where the target has no place (a dry run). Where the text alone tells the
-    comparison rows apart, a method that uses them asks nothing: "control fails".
-    ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
-    ids of clean models for DICE. ``keep`` gets all that is there after each method.
+    A method that the access or the rows do not allow says why, and so do all of them where the
+    target has no place (a dry run). Where the text alone tells the comparison rows apart, a method
+    that uses them asks nothing. ``references`` are folders or hub ids of clean models for DICE.
+    ``keep`` gets all that is there after each method.
     """
-
-    def unasked(method: str, reason: str) -> Finding:
-        about = target.name, " ".join(audit.names), target.truth
-        row = not_run(*about, method, reason)
-        return Finding(replace(row, verdict=CONTROL_FAILS) if reason == audit.refusal else row)
 
     def run(name: str, target: Target) -> Finding:
         if name == DCQ:
-            return dcq(audit, target, clean_lm, n_resamples)
+            return dcq(audit, target, n_resamples)
         if name == REPLICATION:
             return replication(audit, target)
         if name == RANKING:
-            return ranking(audit, target, clean_lm)
+            return ranking(audit, target)
         if name == MIN_K:
-            return min_k(audit, target, clean_lm, n_resamples)
+            return min_k(audit, target, n_resamples)
         return dice(audit, target, references)
 
     reasons, found = skip_reasons(audit), {}
-    if isinstance(target.place, Endpoint) and (methods := probed_methods(audit)):
-        target, none = probed(audit.asked, target)
-        reasons |= dict.fromkeys(methods, none)
+    reading = [name for name in (RANKING, MIN_K) if not reasons[name]]
+    if target.place is not None and reading:
+        target, why = probed(audit.asked, target)
+        reasons |= dict.fromkeys(reading, why)
     for name in METHODS:
         reason = reasons[name]
         if target.place is None:
             reason = reason or "dry run: nothing was asked"
         try:
-            found[name] = unasked(name, reason) if reason else run(name, target)
-        except ValueError as error:  # what a method says it cannot work with
-            found[name] = unasked(name, " ".join(str(error).split()))
+            found[name] = Finding(why_not=reason) if reason else run(name, target)
+        except (UnsupportedError, ValueError) as error:  # what a method cannot work with
+            found[name] = Finding(why_not=" ".join(str(error).split()))
         if keep:
             keep(found)
     return found
 
 
-def audit_table(
-    findings: Mapping[str, Mapping[str, Finding]], begins: Mapping[str, str] | None = None
-) -> pd.DataFrame:
-    """``audit.csv``: the panel, with what its answers rest on.
+def decide_all(
+    audit: Audit, findings: Mapping[str, Mapping[str, Finding]], truths: Mapping[str, str]
+) -> dict[str, Decided]:
+    """The verdict on each model; two models are two audits."""
+    return {
+        model: decide(audit, model, truths.get(model, ""), of_model)
+        for model, of_model in findings.items()
+    }
 
-    The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
-    verdict that it does not leave is open. Two models are two audits.
 
-    Columns of ``evidence.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
-    answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
-    and bos, what texts of a local model begin with (``Target.begins`` by model).
+def tables_of(
+    audit: Audit,
+    findings: Mapping[str, Mapping[str, Finding]],
+    decided: Mapping[str, Decided],
+    begins: Mapping[str, str] | None = None,
+) -> dict[str, pd.DataFrame]:
+    """``audit``, ``audit_verdicts``, ``audit_rows``, ``audit_lists``, ``audit_controls``.
+
+    ``audit`` has the methods of every model (``verdict.decide``) with bos, what texts of a local
+    model begin with (``Target.begins`` by model); ``audit_verdicts`` the verdict and the headline.
     """
-    found = [one for of_model in findings.values() for one in of_model.values()]
-    of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
-    table = pd.concat([correct_family(rows) for _, rows in of_models], ignore_index=True)
-    for name in COUNTS:
-        table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
-    return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
+    methods = pd.concat([one.methods for one in decided.values()], ignore_index=True)
+    methods["bos"] = [(begins or {}).get(name, "") for name in methods["model"]]
+    verdicts = [{"model": m, "verdict": one.word, "says": one.says} for m, one in decided.items()]
+    lists = pd.DataFrame([one.of_list for one in decided.values()]).astype({"n_listed": "Int64"})
+    return {
+        "audit": methods.astype(dict.fromkeys(COUNTS, "Int64")),
+        "audit_verdicts": pd.DataFrame(verdicts),
+        "audit_rows": pd.concat([one.rows for one in decided.values()], ignore_index=True),
+        "audit_lists": lists,
+        "audit_controls": controls_table(audit, findings),
+    }
+
+
+def noticed_lines(methods: pd.DataFrame) -> list[str]:
+    """What an audit of this size would have noticed: what it is, and a line for each method."""
+    table = noticed.load()
+    found = methods[methods["n_comparison"].gt(0)].drop_duplicates("method")
+    if found.empty:
+        return []
+    return [noticed.INTRODUCTION] + [
+        noticed.describe(table, row.method, row.n, row.n_comparison) for row in found.itertuples()
+    ]
 
 
 def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
-    """``audit_controls.csv``: every control of every method.
+    """``audit_controls.csv``: the two files by their text alone, and levels next to each method.
 
-    The verdict takes those into account that decide; the others are there to be read. Rows
-    that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
-    ``comparison.near_copies`` and ``comparison.by_text_alone``, with chance, p_value and holds
-    (is the control as it must be?); if one decides, nothing was compared. n_pairs counts the
-    pairs of rows that a classifier of the text compares.
+    Method "comparison rows" is ``comparison.near_copies`` and ``comparison.by_text_alone``, with
+    p_value, decides (are the files told apart by it?) and holds (did it come out as it should?).
     """
     rows = [
         {"model": model, "method": method} | row
         for model, of_model in findings.items()
         for method, controls in [
             (COMPARISON, (*audit.near_copies, *audit.text_alone)),
-            *((method, found.controls) for method, found in of_model.items()),
+            *((method, found.levels) for method, found in of_model.items()),
         ]
         for row in controls
     ]
@@ -209,23 +219,24 @@ def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     labels = scored[["index", "verdict"]].dropna().rename(columns={"verdict": "judge"})
     both = instances_of(quiz.details).merge(labels, on="index")
     about = quiz.tables["audit_dcq"][["model", "dataset", "split"]].iloc[0].to_dict()
-    return pd.DataFrame([about | reciprocal_row(both)] if len(both) else [])
+    if both.empty:
+        return both
+    return pd.DataFrame([about | reciprocal_row(both)]).drop(columns="verdict")
 
 
 def write_tables(
     outputs: Outputs,
     audit: Audit,
     findings: Mapping[str, Mapping[str, Finding]],
-    begins: Mapping[str, str],
-) -> None:
-    """The tables of what is there; an interrupted run keeps these."""
-    outputs.write_table("audit", audit_table(findings, begins))
-    outputs.write_table("audit_controls", controls_table(audit, findings))
-    rows, lists = listed_rows.listed_rows(audit, findings)
-    outputs.write_table("audit_rows", rows)
-    outputs.write_table("audit_lists", lists)
-    for name, table in paper_tables(findings).items():
+    targets: Mapping[str, Target],
+) -> dict[str, pd.DataFrame]:
+    """The tables of what is there, by their names; an interrupted run keeps these."""
+    decided = decide_all(audit, findings, {name: one.truth for name, one in targets.items()})
+    begins = {name: one.begins for name, one in targets.items()}
+    tables = tables_of(audit, findings, decided, begins)
+    for name, table in (tables | paper_tables(findings)).items():
         outputs.write_table(name, table)
+    return tables
 
 
 def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:
@@ -256,46 +267,6 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
         for name in ("first_piece", "second_piece", "completion"):
             table[name] = guided[name].to_numpy()
         table["label"] = guided["verdict"].to_numpy()
-    if len(passages := findings[MIN_K].details):
-        table["min_k_score"] = passages["score"].head(n).to_numpy()
+    if (scores := findings[MIN_K].scores) is not None:
+        table["min_k_score"] = scores["score"].head(n).to_numpy()
     return table
-
-
-def summarize_audit(model: str, rows: pd.DataFrame) -> str:
-    """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
-    of = {word: listed(part["method"].tolist()) for word, part in rows.groupby("verdict")}
-    dataset = rows["dataset"].iloc[0]
-    open_ = rows.loc[rows["verdict"].eq(OPEN) & rows["value"].notna(), "method"].tolist()
-    undecided = f"{_begun(listed(open_))}: open. " if open_ else ""
-    not_clean = f"{undecided}This does not prove that the model is clean."
-    refused = rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]
-    if found := rows.loc[rows["verdict"].isin(FOUND), "method"].tolist():
-        text = (
-            f"{listed(found)}: it is shown that the model was trained on {dataset}, and no control "
-            "explains the result. Do not take the model's score on this dataset at face "
-            "value. Score the model on rows that it cannot have seen."
-        )
-    elif len(refused):
-        names = listed(refused["method"].tolist())
-        text = f"we did not run {names}, because {refused['note'].iloc[0]}."
-    elif CONTROL_FAILS in of:
-        text = (
-            f"{of[CONTROL_FAILS]}: the value on {dataset} lies above chance, but so does that of a "
-            f"control. This is no reason to distrust the score. {not_clean}"
-        )
-    elif RULED_OUT in of:
-        text = (
-            f"{of[RULED_OUT]}: an effect as large as the smallest effect of interest is ruled "
-            f"out for {dataset}. {not_clean}"
-        )
-    elif undecided:
-        text = f"no method shows anything about {dataset}. {not_clean}"
-    else:
-        notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
-        text = f"we can say nothing about {dataset}. {notes}."
-    return f"{model}: {text}"
-
-
-def _begun(names: str) -> str:
-    """Names as a sentence begins with them."""
-    return names[:1].upper() + names[1:]

@@ -34,7 +34,7 @@ from contamination.audit.arguments import BENCHMARKS, benchmark
 from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Data, Settings, check_name
-from contamination.core import keys, storage, verdicts
+from contamination.core import keys, storage
 from contamination.core.parameters import (
     ParameterError,
     checked_parameters,
@@ -47,7 +47,7 @@ from contamination.models.chat import ChatError
 from contamination.models.source import loaded_bytes
 
 if TYPE_CHECKING:  # imports what loads models, which takes seconds
-    from contamination.audit.finding import Audit
+    from contamination.audit.prepared import Audit
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
@@ -333,8 +333,9 @@ def audit(options: argparse.Namespace) -> list[str]:
     for one in audits:
         page = run_audit(one)
         found = json.loads(page.with_suffix(".json").read_text())
-        print("\n".join([*found["says"].values(), f"verdicts and controls: {page}"]), flush=True)
-        reached += [row["verdict"] for row in found["evidence"]]
+        says = [row["says"] for row in found["verdicts"]]
+        print("\n".join([*says, *found["noticed"], f"the page: {page}"]), flush=True)
+        reached += [row["verdict"] for row in found["verdicts"]]
     return reached
 
 
@@ -370,7 +371,7 @@ def sigterm_interrupts() -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
+    """0; 1 if a model's verdict is in ``--fail-on``; 2 after an error; 130 if interrupted."""
     options = line.parse_options(arguments)
     try:
         with sigterm_interrupts(), quiet_output(options.quiet):
@@ -384,7 +385,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
-    named = {*options.fail_on}
-    if verdicts.SHOWN in named:  # what is shown, but small, is shown
-        named |= {*verdicts.FOUND}
-    return FOUND if named & {*reached} else 0
+    return FOUND if {*options.fail_on} & {*reached} else 0

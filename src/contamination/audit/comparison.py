@@ -1,14 +1,14 @@
 """Are comparison rows of the dataset's kind? Asked of the texts alone, before any model is.
 
-A method that holds the dataset against comparison rows sees memory only where the texts
-themselves do not tell the two apart (Das et al., arXiv:2406.16201). Four classifiers look at
-date, length and style (words, punctuation, capitals, line breaks).
+A score that differs between two files of texts need not be memory (Das et al., arXiv:2406.16201).
+A difference in length and word frequency is taken into account by the test (``audit.decision``).
+What these two do not describe is not, so three classifiers that see no model look for it: the
+latest year that a text names, and two of its words, punctuation, capitals and line breaks.
 
-The rule, fixed beforehand: the rows are told apart, and nothing is asked, if for one of the four
-the 95 % interval of its AUC lies above 0.5 and its p is at most 0.05 / 4. An interval that leaves
-out 0.5 in any other way is said: the two files then differ, or rows of one have near-copies in the
-other. A classifier that has learned a row of one file puts its near-copy there as well, so that
-near-copies push its AUC below 0.5. They are counted first.
+The rule, fixed beforehand: the files are told apart, and nothing is asked, if the p-value of one
+of the three is at most 0.05 / 3. For words, labels are dealt again within the test's own strata,
+all training is done again, and length and word frequency are taken from what a classifier says.
+Near-copies are counted first: a model that was trained on the dataset knows them too.
 """
 
 from __future__ import annotations
@@ -16,41 +16,39 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.stats import mannwhitneyu
 
+from contamination.audit import decision
 from contamination.core import statistics
-from contamination.core.blind import blind_table
 from contamination.core.blind_scores import (
     BAG_OF_WORDS,
     DATE_RULE,
     TF_IDF,
+    Folds,
     date_rule_scores,
     feasible_folds,
-    n_compared,
+    scorer_of,
 )
 from contamination.core.overlap import is_latin, ngrams, words
-from contamination.core.statistics import CHANCE
-from contamination.core.tables import interval_text, p_text
+from contamination.core.tables import p_text
 from contamination.core.verdicts import ALPHA
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
 NEAR_COPY = 0.8  # share of two texts' words that they have in common, as ``overlap.word_overlap``
 MOST_COMPARED = 400  # rows of either, the first of a random order: each is compared with each
-LENGTH = "length"
-CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
-N_SHUFFLES, N_RESAMPLES = 99, 1000
+INDEX = "length and word frequency"
+CLASSIFIERS = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
+N_SHUFFLES = 99
 MOST_FOLDS = 5
-_ROWS_OF_A_FOLD = 4  # of either kind, at least: an AUC of one row against one has no interval
+_ROWS_OF_A_FOLD = 4  # of either kind, at least
 _NO_MODEL = ", no model"
 _MARK = re.compile(r"[^\w\s]|\n")
 _CAPITAL = re.compile(r"\b[A-Z]")
-
-Judged = tuple[dict[str, float], Callable[[], float]]  # AUC with its interval, and its p
 
 
 def near_copies(dataset: Sequence[str], comparison: Sequence[str]) -> dict[str, Any]:
@@ -82,95 +80,108 @@ def near_copies(dataset: Sequence[str], comparison: Sequence[str]) -> dict[str, 
     n_found = sum(map(has_copy, dataset[:n]))
     low, high = statistics.share_interval(n_found, n)
     row = {"control": NEAR_COPIES, "n": n, "value": n_found / n, "ci_low": low, "ci_high": high}
-    return row | {"decides": False, "holds": n_found == 0}
+    return row | {"p_value": math.nan, "decides": False, "holds": n_found == 0}
 
 
 def by_text_alone(
     dataset: Sequence[str], comparison: Sequence[str], seed: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    """What classifiers that see no model make of dataset rows against comparison rows.
+    """What the texts alone, without any model, say of dataset rows against comparison rows.
 
     Returns:
-        One row for each classifier that applies (the date rule needs a year in some text), as
-        ``finding.control_row``: control, n (of both), value (AUC, 0 to 1; of date and length in
-        the direction that is larger), ci_low, ci_high, decides (told apart by it); and chance
-        (0.5), p_value: Mann-Whitney's for date and length, of shuffled labels with all training
-        done again for words; NaN where the interval or an earlier row has decided already; holds,
-        whether the interval contains chance; n_pairs, the pairs of a dataset row and a comparison
-        row that are compared: all for date and length, for words those of one fold
-        (``core.folds``).
+        A row for length and word frequency, and one for each classifier that applies (the date
+        rule needs a year in some text): control; n (of both); value (AUC, 0 to 1; of dates in the
+        direction that is larger); ci_low and ci_high, NaN for words; p_value, NaN for length and
+        word frequency; decides, whether the files are told apart by it; holds, whether it came
+        out as it should.
     """
     texts = [*dataset, *comparison]
     is_data = np.arange(len(texts)) < len(dataset)
-    found: list[dict[str, Any]] = []
+    features = decision.text_features(texts)
+    index = decision.text_index(is_data, features)
+    auc = statistics.auc(index, is_data)
+    found = [_row(INDEX, is_data, auc, math.nan) | {"holds": auc <= decision.MOST_APART}]
     for name in CLASSIFIERS:
         try:
-            by = _by_words if name in (BAG_OF_WORDS, TF_IDF) else _by_score
-            judged, p_value = by(name, texts, is_data, seed)
+            if name == DATE_RULE:
+                found.append(_row(name, is_data, *_by_date(texts, is_data)))
+            else:
+                counted = [_for_counting(text) for text in texts]
+                row = _row(name, is_data, *_by_words(name, counted, is_data, features, seed))
+                found.append(row | {"ci_low": math.nan, "ci_high": math.nan})
         except ValueError:  # no text names a year, or none holds a word
             continue
-        p = math.nan
-        if judged["ci_low"] > CHANCE and not any(row["decides"] for row in found):
-            p = p_value()
-        shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
-        shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
-        shown |= {"p_value": p, "decides": bool(p <= ALPHA / len(CLASSIFIERS))}
-        shown |= {"n_pairs": judged["n_pairs"]}
-        found.append(shown | {"holds": judged["ci_low"] <= CHANCE <= judged["ci_high"]})
     return tuple(found)
 
 
-def refusal(found: Sequence[dict[str, Any]]) -> str:
+def _row(name: str, is_data: np.ndarray, auc: float, p: float) -> dict[str, Any]:
+    low, high = decision.auc_interval(auc, int(is_data.sum()), int((~is_data).sum()))
+    decides = bool(p <= ALPHA / len(CLASSIFIERS))
+    row = {"control": name + _NO_MODEL, "n": len(is_data), "value": auc, "ci_low": low}
+    return row | {"ci_high": high, "p_value": p, "decides": decides, "holds": not decides}
+
+
+def _by_date(texts: Sequence[str], is_data: np.ndarray) -> tuple[float, float]:
+    scores = date_rule_scores(texts)
+    auc = statistics.auc(scores, is_data)
+    p = mannwhitneyu(scores[is_data], scores[~is_data]).pvalue
+    return max(auc, 1 - auc), float(p)
+
+
+def _by_words(
+    name: str, counted: Sequence[str], is_data: np.ndarray, features: np.ndarray, seed: int
+) -> tuple[float, float]:
+    """AUC by cross-validation beyond length and word frequency, and its p by dealing again.
+
+    Dealing stops when the result can no longer decide: after the k-th deal that is the first to
+    reach the AUC, p is 1 / k (Besag and Clifford, Biometrika 78 (1991) 301).
+    """
+    n_folds = feasible_folds(is_data, MOST_FOLDS, _ROWS_OF_A_FOLD)
+    scorer = scorer_of(name, counted, n_folds, seed)
+    strata = decision.strata_of(decision.text_index(is_data, features))
+    generator = np.random.default_rng([seed, 30])
+
+    def auc_of(labels: np.ndarray) -> float:
+        folds: Folds = scorer(labels)
+        sets = [
+            (decision.adjusted(values, features[items]), labels[items]) for items, values in folds
+        ]
+        return statistics.auc_within(sets)
+
+    found = auc_of(is_data)
+    for k in range(1, N_SHUFFLES + 1):
+        if auc_of(decision.dealt_within(strata, is_data, generator)) >= found:
+            return found, 1 / k
+    return found, 1 / (1 + N_SHUFFLES)
+
+
+def refusal(found: Sequence[Mapping[str, Any]]) -> str:
     """Why nothing may be concluded from these comparison rows; "" if they are not told apart."""
     apart = [row for row in found if row["decides"]]
     if not apart:
         return ""
-    by = max(apart, key=lambda row: row["ci_low"])
+    by = max(apart, key=lambda row: row["value"])
     return (
-        f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
-        f"{interval_text(by['ci_low'], by['ci_high'], 2)}, {p_text(by['p_value'])}, n = {by['n']}, "
-        f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
+        f"without any model, {_short(by)} tells dataset and comparison rows apart (AUC "
+        f"{by['value']:.2f}, {p_text(by['p_value'])}, n = {by['n']}): take rows of the same dates, "
+        "topics and style"
     )
 
 
-def describe_check(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
-    """One line: told apart, different, or how large a difference would not have been seen.
-
-    It ends with the number of near-copies, which come first in the tables.
+def describe_check(found: Sequence[Mapping[str, Any]], copies: Mapping[str, Any]) -> str:
+    """One line on what the texts alone say, with the number of near-copies.
 
     ``found`` of :func:`by_text_alone`, ``copies`` of :func:`near_copies`.
     """
-    n_copies = _counted(copies)
     if text := refusal(found):
-        return f"{text}; {n_copies}"
-    apart = [row for row in found if not row["holds"]]
-    if not apart:
-        shown = ", ".join(
-            f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f} "
-            f"({row['n_pairs']:,} pairs)"
-            for row in found
-        )
-        return (
-            f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
-            f"alone; a difference within these margins would not show: AUC {shown}, chance "
-            f"{CHANCE:.2f}; {n_copies}"
-        )
-    shown = ", ".join(
-        f"{_short(row)} {row['value']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)} "
-        f"({row['n_pairs']:,} pairs)"
-        for row in apart
-    )
-    above = "; above chance, though not after correction for four classifiers"
-    below = (
-        "; below chance, as where rows resemble rows of the other file more than those of their "
-    )
-    below += "own (near-copies, or rows dealt to the files in pairs), which makes gaps smaller"
-    kinds = {row["ci_low"] > CHANCE for row in apart}
-    return (
-        f"dataset and comparison rows (n = {found[0]['n']}) are not two random draws of one kind: "
-        f"AUC {shown}, chance {CHANCE:.2f}{above * (True in kinds)}{below * (False in kinds)}; "
-        f"{n_copies}"
-    )
+        return f"{text}; {_counted(copies)}"
+    index, *others = found
+    said = "; ".join(f"{_short(row)} {row['value']:.2f}" for row in others)
+    apart = f"{INDEX} tell dataset and comparison rows apart with an AUC of {index['value']:.2f}"
+    taken = ", which the test takes into account"
+    if not index["holds"]:
+        taken = f", above {decision.MOST_APART}, so no verdict can be above open: match the rows"
+    return f"{apart}{taken} (AUC beyond them: {said or 'none'}); {_counted(copies)}"
 
 
 def warning(copies: Mapping[str, Any]) -> str:
@@ -183,7 +194,7 @@ def warning(copies: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{_counted(copies)}: a model that was trained on the dataset knows these comparison rows "
-        "too, which makes every gap smaller, so take other ones if you can"
+        "too, which makes every difference smaller, so take other ones if you can"
     )
 
 
@@ -194,31 +205,6 @@ def _counted(copies: Mapping[str, Any]) -> str:
 
 def _short(row: Mapping[str, Any]) -> str:
     return row["control"].removesuffix(_NO_MODEL)
-
-
-def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
-    """Date or length: no training, and either direction counts."""
-    scores = date_rule_scores(texts) if name == DATE_RULE else np.array([*map(len, texts)], float)
-    if statistics.auc(scores, is_data) < CHANCE:
-        scores = -scores
-    low, high = statistics.auc_interval(scores, is_data, N_RESAMPLES, seed)
-    judged = {"auc": statistics.auc(scores, is_data), "ci_low": low, "ci_high": high}
-    judged["n_pairs"] = int(is_data.sum() * (~is_data).sum())
-    return judged, lambda: float(mannwhitneyu(scores[is_data], scores[~is_data]).pvalue)
-
-
-def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
-    """A classifier of the words, by cross-validation; its p takes a hundred trainings."""
-    of: dict[str, Any] = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
-    of["n_folds"] = feasible_folds(is_data, MOST_FOLDS, _ROWS_OF_A_FOLD)
-    counted = [_for_counting(text) for text in texts]
-    judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()
-    judged["n_pairs"] = n_compared(counted, is_data, of["n_folds"], seed)
-
-    def p_value() -> float:
-        return blind_table(counted, is_data, n_permutations=N_SHUFFLES, **of)["p_value"].iloc[0]
-
-    return judged, p_value
 
 
 def _for_counting(text: str) -> str:

@@ -10,32 +10,22 @@ from contamination.audit import finding
 from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
-from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Audit, RunEndpoints
-from contamination.core.statistics import share_interval
-from contamination.core.verdicts import (
-    CLAIMS,
-    CONTROL_FAILS,
-    NOT_RUN,
-    OPEN,
-    RULED_OUT,
-    SHOWN,
-)
+from contamination.audit.prepared import JUDGE, MODEL, UNSEEN, Audit, RunEndpoints
+from contamination.core.overlap import normalised
 from contamination.models.causal import CausalLM
-from contamination.models.chat import ERROR, REFUSED, Endpoint
+from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.models.judging import INEXACT, ask_judge
 from contamination.replication import completions, decisions, did_chatgpt_cheat, instructions
 from contamination.replication.instructions import (
-    GENERAL,
     GUIDED,
     JUDGE_PROMPTS,
-    WRONG_DATASET,
-    WRONG_SPLIT,
 )
 
 PERSON = "a person"  # as a judge, in audit_replication
 COMPLETED = ["index", "rows", "instruction", "first_piece", "second_piece", "completion"]
 COMPLETED += ["status", "verdict"]
-_SMALLEST_SHARE = CLAIMS["audit_replication"].smallest_effect
+NO_ANSWER = "empty, or the same for most"  # as a status
+FEWEST_REPEATS = 3  # prompts that got the same text, from which on it is no answer
 
 
 def generate_completions(
@@ -71,13 +61,15 @@ def with_judge(scored: pd.DataFrame, asked: RunEndpoints) -> pd.DataFrame:
 
 
 def replication(audit: Audit, target: Target) -> Finding:
-    """Completions judged, guided on the dataset beside the other instructions and unseen rows.
+    """Completions of the rows of both files, judged; a row's score is the guided one's ROUGE-L.
+
+    A completion counts if it came, holds a word, and is not the same text for most prompts.
 
     The paper's table is in ``tables``: audit_replication (:func:`own_table`), with a person's
     decision next to the algorithms' where ``human_labels`` is named; and audit_completions, which
     a person can label.
     """
-    has_unseen, prompts = audit.unseen is not None, audit_prompts(audit)
+    prompts = audit_prompts(audit)
     told, cheat = audit.told.replication, cheat_prompts(audit)
     if cheat:
         did_chatgpt_cheat.known_instances(audit.rows.first)  # raises before anything is asked
@@ -88,27 +80,25 @@ def replication(audit: Audit, target: Target) -> Finding:
     if has_judge := JUDGE in audit.asked.helpers:
         scored = with_judge(scored, audit.asked)
     scored["verdict"] = scored["icl" if has_judge else decisions.RULE_COLUMN]
+    guided = scored.loc[scored["instruction"].eq(GUIDED), "completion"]
+    is_none = scored["completion"].eq("") | repeats(guided).reindex(scored.index, fill_value=False)
+    scored.loc[scored["status"].eq(OK) & is_none, "status"] = NO_ANSWER
+    scored.loc[~scored["status"].eq(OK), ["verdict", "rouge"]] = None
     of_data = scored[scored["rows"] == "dataset"]
     hits = scored["verdict"].dropna().ne(INEXACT).astype(float)
-    shares = {
-        name: finding.share_row(name, hits[hits.index.isin(part.index)], not has_unseen)
-        for name, part in of_data.groupby("instruction", sort=False)
-    }
-    guided = shares.pop(GUIDED)
-    found = list(shares.values())
-    if has_unseen:
-        is_unseen = scored.loc[hits.index, "rows"] == UNSEEN
-        found.append(finding.share_row(UNSEEN, hits[is_unseen], True))
-    notes = [finding.describe_unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
+    levels = [
+        finding.share_row(f"{rows}, {name}", hits[hits.index.isin(part.index)])
+        for (rows, name), part in scored.groupby(["rows", "instruction"], sort=False)
+    ]
+    guided = scored[scored["instruction"] == GUIDED]
+    notes = [finding.describe_unusable(guided["status"])]
     if told.bleurt_checkpoint and scorer is None:
         notes.append(why)
-    if has_unseen and GENERAL in shares and shares[GENERAL]["value"] >= guided["value"] > 0:
-        notes.append("as many matches without the names, so the names are not needed")
-    # What no memory gives is not known beforehand; unseen rows show it.
-    chance = found[-1]["value"] if has_unseen else 0.0
-    statistic = f"matches by the {'ICL' if has_judge else 'rule'} judge"
-    said = REPLICATION, statistic, guided, chance, found, "; ".join(filter(None, notes))
-    row = finding.build_finding(audit, target, *said)
+    values: list[float] = []
+    for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False):
+        of_rows = guided[guided["rows"].eq(name)].set_index("index")["rouge"].astype(float)
+        values += rows.rows["index"].map(of_rows).tolist()
+    scores = finding.scores_of(audit.quizzed, values)
     judges = {decisions.RULE_JUDGE: decisions.RULE_COLUMN}
     judges |= {decisions.ICL_JUDGE: decisions.ICL_COLUMN} if has_judge else {}
     if told.human_labels:
@@ -121,7 +111,9 @@ def replication(audit: Audit, target: Target) -> Finding:
     tables["audit_completions"] = scored[COMPLETED].rename(columns={"verdict": "label"})
     tables["audit_completions"].insert(0, "model", target.name)
     counts = finding.status_counts(scored["status"])
-    return Finding(row, tuple(found), counts, scored, tables)
+    note = "; ".join(filter(None, notes))
+    found = {"details": scored, "tables": tables, "levels": levels}
+    return Finding("AUC of guided completions' ROUGE-L", scores, "", note, {}, counts, **found)
 
 
 def _by_person(scored: pd.DataFrame, labels: pd.DataFrame, model: str) -> pd.Series:
@@ -169,30 +161,16 @@ def cheat_rows(
 
 
 def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) -> pd.DataFrame:
-    """``audit_replication.csv``: columns of ``replication_lab.csv``, then bos and verdict.
+    """``audit_replication.csv``: columns of ``replication_lab.csv``, then bos."""
+    return decisions.lab_table(parts, name, seed).assign(bos=begins)
 
-    The verdict stands in the guided rows of Algorithm 2: shown where guided completions are
-    flagged and none without the right names; control fails where others are flagged too (the
-    model knows the texts by heart, or they follow from their first pieces); open where
-    one of them has no answer; not run where guided ones have none. Where they are not flagged,
-    ruled out if the upper end of the share of matches lies below the smallest effect, else
-    open.
+
+def repeats(completions_: pd.Series) -> pd.Series:
+    """Whether each completion is the text that most prompts got: a refusal, or silence.
+
+    >>> repeats(pd.Series(["No.", "no", "No.", "a cat"])).tolist()
+    [True, True, True, False]
     """
-    table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
-    of_2 = table[table["method"] == decisions.ALGORITHM_2]
-    for _, rows in of_2.groupby([*decisions.PARTITION, "metric"], dropna=False):
-        by = rows.set_index("instruction")
-        guided = by.loc[GUIDED]
-        controls = by[by.index.isin([GENERAL, WRONG_DATASET, WRONG_SPLIT])]
-        n_matches = int(guided[["n_exact", "n_near_exact"]].sum())
-        is_seen_apart = share_interval(n_matches, int(guided["n_valid"]))[1] < _SMALLEST_SHARE
-        cases = [
-            (guided["n_valid"] == 0, NOT_RUN),
-            (not guided["contaminated"], RULED_OUT if is_seen_apart else OPEN),
-            (controls["contaminated"].eq(True).any(), CONTROL_FAILS),
-            (controls.empty or controls["n_valid"].eq(0).any(), OPEN),
-            (True, SHOWN),
-        ]
-        said = next(word for holds, word in cases if holds)
-        table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = said
-    return table
+    texts = completions_.map(normalised)
+    counts = texts.map(texts.value_counts())
+    return (counts >= FEWEST_REPEATS) & (2 * counts > len(texts))

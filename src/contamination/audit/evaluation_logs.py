@@ -10,6 +10,7 @@ one line.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zlib
@@ -134,10 +135,11 @@ def _read_harness(path: Path) -> Log:
     named = _STAMPED.fullmatch(path.name)
     task = named["task"] if named else path.name.split(".")[0]
     results = _results(path.with_name(f"results_{named['date']}.json")) if named else {}
-    # A question comes once for each filter; text and answer are those of the first.
+    # A question comes once for each filter; text and answer are those of the first. Runs of two
+    # parts of a task count their rows from 0 again, so the row itself tells them apart as well.
     unique: dict[str, Mapping[str, Any]] = {}
     for sample in samples:
-        unique.setdefault(str(sample["doc_id"]), sample)
+        unique.setdefault(f"{sample['doc_id']} {json.dumps(sample['doc'])}", sample)
     firsts = list(unique.values())
     rows = pd.DataFrame({"shown": [_prompt(sample["arguments"]) for sample in firsts]})
     asked = _questions([as_object(sample["doc"]) for sample in firsts], list(rows["shown"]))

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.audit import finding
-from contamination.audit.finding import Finding, Target, build_finding, control_row
+from contamination.audit import instrument
+from contamination.audit.finding import Finding, Target, level_row, scores_of
 from contamination.audit.local_models import load_model
 from contamination.audit.prepared import (
-    DICE,
     INSTANCE,
-    MIN_K,
     MODEL,
     Audit,
     RunEndpoints,
@@ -25,7 +23,8 @@ from contamination.audit.prepared import (
 from contamination.audit.rows import load_with_comparison
 from contamination.core import blind, statistics
 from contamination.core.scores import min_k_score
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, OPEN
+from contamination.core.verdicts import FEWEST_MODELS
+from contamination.core.visible import one_line
 from contamination.dice.experiments import auroc_of_seed_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
@@ -36,60 +35,99 @@ from contamination.min_k.detect import detect
 from contamination.min_k.neighbors import neighbors
 from contamination.min_k.served import detect_served
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
-from contamination.models.chat import Endpoint
+from contamination.models.chat import Endpoint, UnsupportedError
 from contamination.models.prompt_log_probs import probe, prompt_log_probs
 
+Scored = np.ndarray | str  # log-probabilities of a text, or why there are none
 TARGET, REFERENCE = "target against reference", "reference against reference"
+MOST_UNUSABLE = 10  # rows that an address may refuse before all of them are given up
 
 
-def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> list[np.ndarray]:
-    """Log-probabilities of the tokens of every text, of an endpoint or a local model."""
-    if isinstance(target.place, Endpoint):
-        return prompt_log_probs(target.place, texts, target.form, **asked.paying(MODEL))
-    return [scored.token_log_probs for scored in token_log_probs(target.place, texts)]
+def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> list[Scored]:
+    """Log-probabilities of the tokens of every text, of an endpoint or a local model.
+
+    In the place of a text that an address does not score there is its reason, a text.
+
+    Raises:
+        UnsupportedError: if that is so for more than ten texts.
+        ChatError: as ``models.prompt_log_probs``.
+    """
+    if not isinstance(target.place, Endpoint):
+        return [scored.token_log_probs for scored in token_log_probs(target.place, texts)]
+    endpoint, n_unusable = target.place, 0
+
+    def ask(part: Sequence[str]) -> list[Scored]:
+        nonlocal n_unusable
+        try:
+            return [*prompt_log_probs(endpoint, part, target.form, **asked.paying(MODEL))]
+        except (UnsupportedError, ValueError) as error:
+            # One text may stop all others: they are asked in halves until it stands alone.
+            if len(part) > 1:
+                return [*ask(part[: len(part) // 2]), *ask(part[len(part) // 2 :])]
+            n_unusable += 1
+            reason = str(getattr(error, "reason", error))
+            if n_unusable > MOST_UNUSABLE:
+                raise UnsupportedError(
+                    f"{n_unusable} texts were not scored, the last one because {reason}"
+                ) from error
+            return [reason]
+
+    return ask(texts)
 
 
 def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
-    """A model at an address with the form in which it gives log-probabilities of prompts.
+    """A model with the form in which its address gives log-probabilities, and whether it is sound.
 
-    One line says which form it is. The second value is that line where there is none, else "".
+    One line says which form it is. The second value says why log-probabilities cannot be read,
+    "" where they can (``audit.instrument``). Models of the lab are ours and are not checked.
     """
-    assert isinstance(target.place, Endpoint)
-    form, said = probe(target.place, **asked.paying(MODEL))
-    print(said)
-    return dataclasses.replace(target, form=form), "" if form else said
+    if isinstance(target.place, Endpoint):
+        form, said = probe(target.place, **asked.paying(MODEL))
+        print(said)
+        if not form:
+            return target, said
+        target = dataclasses.replace(target, form=form)
+    if target.truth:
+        return target, ""
+    try:
+        known = log_probs_of(asked, target, instrument.check_texts())
+    except UnsupportedError as error:
+        return target, error.reason
+    if reasons := [one for one in known if isinstance(one, str)]:
+        return target, reasons[0]
+    why = instrument.why_unsound([one for one in known if not isinstance(one, str)])
+    return target, f"{target.name}: {why}" * bool(why)
 
 
 # Min-k% Prob
 
 
-def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
-    """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model.
+def min_k(audit: Audit, target: Target, n_resamples: int) -> Finding:
+    """Min-k% Prob of the rows of both files.
 
     With ``all_methods`` the paper's tables are in ``tables`` (:func:`all_scores`).
     """
     texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
-    n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
-
-    def auc_of(scored: Target) -> tuple[dict, np.ndarray]:
-        log_probs = log_probs_of(audit.asked, scored, texts)
-        of_texts = np.array([min_k_score(one, k_percent) for one in log_probs])
-        interval = statistics.auc_interval(of_texts, is_data, n_resamples)
-        auc = statistics.auc(of_texts, is_data)
-        return control_row(finding.CLEAN_LM, n, auc, *interval, True), of_texts
-
-    found = [row | {"decides": True} for row in audit.text_alone]
-    if clean_lm is not None:
-        found.append(auc_of(Target(finding.CLEAN_LM, clean_lm))[0])
-    own, of_texts = auc_of(target)
+    log_probs = log_probs_of(audit.asked, target, texts)
+    values = [np.nan if isinstance(one, str) else min_k_score(one, k_percent) for one in log_probs]
     statistic = f"AUC, k = {k_percent:.0f} %"
     if audit.told.min_k.form == INSTANCE:
         statistic += ", with column names and label"
-    row = build_finding(audit, target, MIN_K, statistic, own, 0.5, found)
-    details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
+    scores = scores_of(audit.sets, values)
     tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
-    return Finding(row, tuple(found), {}, details, tables)
+    return Finding(statistic, scores, note=_left_out(scores, log_probs), tables=tables)
+
+
+def _left_out(scores: pd.DataFrame, log_probs: Sequence[Scored]) -> str:
+    """Which rows were not scored, and why the first of them was not; "" if all were."""
+    missing = scores[scores["score"].isna()]
+    if missing.empty:
+        return ""
+    kinds = missing["is_unseen"].map({False: "row ", True: "comparison row "})
+    named = ", ".join(kinds + missing["index"].astype(str))
+    why = one_line(str(log_probs[missing.index[0]]), 200)
+    return f"{len(missing)} of {len(scores)} rows were left out ({named}): {why}"
 
 
 def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.DataFrame]:
@@ -152,8 +190,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     """DICE against clean references, beside the references against one another.
 
     Beyond them it says that a model differs from its references, not why: training
-    on other rows of the same kind does as well (notebook 05). So it never
-    supports the claim.
+    on other rows of the same kind does as well (notebook 05). So it is always open.
     """
     rows = audit.quizzed[0]
     answers = rows.rows[rows.label_column] if rows.labels else ""
@@ -162,20 +199,17 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     found = against_references(models, problems, partial(load_model, audit.model))
     table = found.set_index("comparison")
     names, about = ["auroc_pct", "ci_low", "ci_high"], "clean references against one another"
-    own, *others = (
-        control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
+    own, other = (
+        level_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100))
         for name in (TARGET, REFERENCE)
     )
-    row = build_finding(audit, target, DICE, "AUROC", own, 0.5, others, n_models=len(references))
-    notes = []
-    if own["ci_low"] > max(0.5, *(one["ci_high"] for one in others)):
-        notes.append("it differs from clean references; DICE cannot say whether by these rows")
-        row = dataclasses.replace(row, verdict=OPEN)
+    notes = ["DICE cannot say whether a model differs by these rows"]
     if len(references) < FEWEST_MODELS:
         notes.append(f"fewer than {FEWEST_MODELS} clean references")
-    row = dataclasses.replace(row, note="; ".join(notes))
+    measured = {name: own[name] for name in ("value", "ci_low", "ci_high", "n")}
     tables = {"audit_dice": found.assign(model=target.name)}
-    return Finding(row, tuple(others), tables=tables)
+    note = "; ".join(notes)
+    return Finding("AUROC", note=note, measured=measured, tables=tables, levels=(other,))
 
 
 def against_references(
@@ -189,8 +223,7 @@ def against_references(
     Returns:
         comparison ("target against reference" or "reference against reference"), n,
         n_models, layer, auroc_pct, folded_auroc_pct, ci_low, ci_high, bos ("first" or
-        "none": what texts of the target begin with), verdict: whether the target's interval
-        lies above 50 and above that of the references; open with fewer than five.
+        "none": what texts of the target begin with).
     """
     parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
     models, begins = [], []
@@ -214,8 +247,4 @@ def against_references(
         auroc = auroc_of_seed_pairs(pool, against, CLEAN, layer, TESTED)
         row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
         rows.append(row | auroc.columns())
-    own, other = rows
-    ends = own["ci_low"], own["ci_high"]
-    bar: dict[str, Any] = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
-    verdict = CLAIMS["audit_dice"].verdict(*ends, **bar)
-    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])
+    return pd.DataFrame(rows).assign(bos=begins[0])

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from contamination.audit import auditing, detected_copies, listed_rows
-from contamination.audit.evidence import Evidence
+from contamination.audit import auditing, verdict
 from contamination.audit.log_values import Log
 from contamination.audit.prepared import METHODS
 from contamination.core import storage, verdicts
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
 
-SCHEMA_VERSION = 1  # of verdict.json
+SCHEMA_VERSION = 2  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 MOST_LETTERS = 160  # of a row's text on the page
 MEANINGS = {
-    verdicts.SHOWN: "the method finds that the model was trained on the dataset, and no "
-    "control explains the result",
-    verdicts.SMALL: "the same, but the effect is smaller than the smallest one of interest",
-    verdicts.RULED_OUT: "an effect as large as the smallest effect of interest is ruled out",
-    verdicts.OPEN: "these rows and controls are too few or too weak to decide",
-    verdicts.CONTROL_FAILS: "a control shows the same effect, or the two files differ without any "
-    "model, so the value says nothing about training",
+    verdicts.SHOWN: "some of the rows were seen in training",
+    verdicts.OPEN: "nothing is shown, and nothing is ruled out",
+    verdicts.CONTROL_FAILS: "the two files differ without any model, so a score says nothing",
     verdicts.NOT_RUN: "the method was not run, and the note says why",
 }
 NOT_INFLATION = (
@@ -44,6 +42,7 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
 body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
 p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
+h2 { font-size: 1.1rem } .verdict { font-size: 1.2rem } img { max-width: 100% }
 table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
 </style>"""
 
@@ -62,21 +61,19 @@ class Found:
     """What an audit found, as its page and ``verdict.json`` show it.
 
     Attributes:
-        lines: what is said of each model.
+        verdicts: word and headline of each model.
         missing: the methods that an interrupted audit did not come to, for each model.
-        missed: what a negative result may have missed, in sentences.
-        evidence, deciding, by_text: the verdicts, the controls that decide, and the comparison
-            of the dataset with other rows by their text alone.
+        noticed: what an audit of this size would have noticed, in sentences.
+        methods, by_text: what each method gave, and the two files by their text alone.
         listed, lists: rows with their marks, and a note on each model's list.
         counts: what each file has and what was left out of it.
         scores, by_list: what the log of an evaluation states, and its score on the listed rows.
     """
 
-    lines: dict[str, str]
+    verdicts: pd.DataFrame
     missing: dict[str, list[str]]
-    missed: list[str]
-    evidence: pd.DataFrame
-    deciding: pd.DataFrame
+    noticed: list[str]
+    methods: pd.DataFrame
     by_text: pd.DataFrame
     listed: pd.DataFrame
     lists: pd.DataFrame
@@ -115,8 +112,10 @@ def write_verdict(
         cut = found.listed["index"].map(texts).fillna("").str.slice(0, MOST_LETTERS)
         found = replace(found, listed=found.listed.assign(text=cut))
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    about = f"{about} · {_tool()} · {_today()}"
     above = [_said_of_missing(found.missing, stopped)] if stopped else []
-    text = _page(_sections(found), [*above, *found.lines.values(), about])
+    figure = outputs / "figures/audit.png"
+    text = _page(found, [*above, about], figure if figure.is_file() else None)
     page = outputs / "verdict.html"
     storage.write_text(page, text)
     if len(found.listed):
@@ -129,57 +128,41 @@ def write_verdict(
 
 
 def _found(folder: Path, counts: pd.DataFrame, stopped: Stopped | None, log: Log | None) -> Found:
-    """What the tables in a folder hold, and what follows from them."""
-    evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
-    words = ["truth", "note"]
-    evidence[words] = evidence[words].astype(object).fillna("")
-    by_model = evidence.groupby("model", sort=False)
-    listed, lists = (_read_if(folder, name) for name in ("audit_rows", "audit_lists"))
+    """What the tables in a folder hold."""
+    methods = _read(folder, "audit", ["model", "method", "verdict", "n", "n_comparison", "note"])
+    words = [name for name in ("truth", "statistic", "note") if name in methods]
+    methods[words] = methods[words].astype(object).fillna("")
+    controls = _read(folder, "audit_controls", ["model", "method", *auditing.CONTROLS])
+    listed = _read(folder, "audit_rows", ["model", "index", "is_listed"])
+    lists = _read(folder, "audit_lists", ["model", "n_listed", "note"])
     return Found(
-        lines={model: auditing.summarize_audit(model, rows) for model, rows in by_model},
-        missing=auditing.missing(stopped.names, evidence) if stopped else {},
-        missed=detected_copies.describe_detection_limits(
-            evidence, detected_copies.load_detection_table()
-        ),
-        evidence=evidence,
-        deciding=controls[controls["decides"].eq(True)],
+        verdicts=_read(folder, "audit_verdicts", ["model", "verdict", "says"]),
+        missing=auditing.missing(stopped.names, methods) if stopped else {},
+        noticed=auditing.noticed_lines(methods),
+        methods=methods,
         by_text=controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control"),
         listed=listed,
         lists=lists,
         counts=counts,
         scores=log.scores if log else pd.DataFrame(),
-        by_list=listed_rows.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame(),
+        by_list=verdict.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame(),
     )
 
 
 def _sections(found: Found) -> list[Section]:
     """Caption, table, its columns, and the HTML after it; in the order of the page."""
-    model = "model " if len(found.lines) > 1 else ""  # one model's name stands in the line above
+    model = "model " if len(found.verdicts) > 1 else ""  # one model's name stands in the line above
     counts = found.counts
     counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    words = [word for word in MEANINGS if found.evidence["verdict"].eq(word).any()]
-    after = _paragraphs(
-        [". ".join(f"{word.capitalize()}: {MEANINGS[word]}" for word in words) + "."]
-    )
-    after *= bool(words)
-    if len(found.lists):
-        notes = [f"{row.model}: {row.note}" for row in found.lists.itertuples()]
-        after += ["<h2>Which rows?</h2>", *_paragraphs(notes), *_of_rows(found.listed)]
-    if found.missed:
-        after += ["<h2>What a negative result may have missed</h2>", *_paragraphs(found.missed)]
-    sections = [
-        ("Verdicts", found.evidence, f"{model}method verdict n value interval control note", after),
+    words = [word for word in MEANINGS if found.methods["verdict"].eq(word).any()]
+    meanings = [". ".join(f"{word.capitalize()}: {MEANINGS[word]}" for word in words) + "."]
+    columns = "method verdict n n_comparison value interval p_adjusted share_at_least text_auc note"
+    return [
+        ("Methods", found.methods, model + columns, _paragraphs(meanings * bool(words))),
         (
-            "The controls that decide",
-            found.deciding,
-            f"{model}method control n value interval",
-            [],
-        ),
-        (
-            "Dataset against comparison rows, by their text alone; chance and p where it was "
-            "needed",
+            "Dataset against comparison rows, by their text alone",
             found.by_text,
-            "control n value interval chance p_value holds",
+            "control n value interval p_value holds",
             [],
         ),
         (
@@ -201,70 +184,82 @@ def _sections(found: Found) -> list[Section]:
             _paragraphs([NOT_INFLATION] * bool(len(found.by_list))),
         ),
     ]
-    return sections
 
 
-def _page(sections: Sequence[Section], lines: Sequence[str]) -> str:
-    """The page as HTML: the lines, each table that has rows, and what follows each."""
-    labels = {"control": "control", "p_value": "p", "note": "note"}
-    parts = _paragraphs(lines)
-    for caption, rows, columns, after in sections:
+def _page(found: Found, lines: Sequence[str], figure: Path | None) -> str:
+    """The page as HTML: verdict, what would have been noticed, figure, list; the rest folded."""
+    labels = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
+    labels |= {"value": "AUC or share", "share_at_least": "seen, at least"}
+    parts = [f'<p class="verdict">{_escaped(line)}</p>' for line in found.verdicts["says"]]
+    parts += _paragraphs(lines)
+    if found.noticed:
+        parts += ["<h2>What would have been noticed</h2>", *_paragraphs(found.noticed)]
+    if figure is not None:
+        data = base64.b64encode(figure.read_bytes()).decode()
+        parts.append(f'<img alt="each method and its control" src="data:image/png;base64,{data}">')
+    parts += _of_rows(found.listed)
+    parts.append("<details><summary>All tables</summary>")
+    for caption, rows, columns, after in _sections(found):
         if len(rows):
             shown = show(_with_interval(rows), caption, columns, labels, {"p_value": 3})
             parts.append(f"<div>{shown.data}</div>")
         parts += after
-    return f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n"
+    return f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n</details>\n"
 
 
 def _record(found: Found, data: Mapping[str, Any]) -> dict[str, Any]:
     """What ``verdict.json`` holds, as docs/verdict.schema.json describes it."""
     tables = {
-        "evidence": found.evidence,
-        "controls": found.deciding,
-        "text_alone": found.by_text,
+        "verdicts": found.verdicts,
+        "evidence": found.methods,
+        "text_alone": found.by_text.drop(columns=["model", "method"]),
         "rows": found.counts,
         "lists": found.lists,
-        "listed_rows": found.listed[_is_listed(found.listed)].drop(columns="text", errors="ignore"),
+        "listed_rows": found.listed[_is_listed(found.listed)],
         "evaluation": found.scores,
         "scores_by_list": found.by_list,
     }
     return {
         "schema_version": SCHEMA_VERSION,
-        "says": found.lines,
+        "tool": _tool(),
+        "date": _today(),
         "missing": found.missing,
         "data": dict(data),
-        "could_have_missed": found.missed,
+        "noticed": found.noticed,
     } | {name: json.loads(rows.to_json(orient="records")) for name, rows in tables.items()}
 
 
 def _unlisted_numbers(listed: pd.DataFrame, log: Log | None) -> list[int]:
     """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
-    numbers = listed_rows.unlisted_rows(listed)
+    numbers = verdict.unlisted_rows(listed)
     if log and "doc_id" in log.rows:
         names = log.rows["doc_id"].tolist()
         numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
     return numbers
 
 
+def _tool() -> str:
+    return f"contamination {metadata.version('contamination')}"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _escaped(line: str) -> str:
+    return html.escape(visible(line))
+
+
 def _paragraphs(lines: Sequence[str]) -> list[str]:
-    return [f"<p>{html.escape(visible(line))}</p>" for line in lines]
+    return [f"<p>{_escaped(line)}</p>" for line in lines]
 
 
-def _read(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a run; an empty one where the run was interrupted before it."""
+def _read(folder: Path, name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """A table of a run; an empty one with these columns where the run was interrupted before it."""
     path = folder / f"{name}.csv"
     if not path.exists():
-        columns = [field.name for field in fields(Evidence)]
-        return pd.DataFrame(columns=columns if name == "audit" else ["method", *auditing.CONTROLS])
+        return pd.DataFrame(columns=list(columns))
     return storage.read_csv(path, keep_default_na=False, na_values=[""])
-
-
-def _read_if(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a run that older or interrupted ones lack; then one without rows."""
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=["model", "index", "is_listed", "note"])
-    return storage.read_csv(path)
 
 
 def _is_listed(rows: pd.DataFrame) -> pd.Series:
@@ -273,11 +268,11 @@ def _is_listed(rows: pd.DataFrame) -> pd.Series:
 
 def _of_rows(rows: pd.DataFrame) -> list[str]:
     """The first listed rows of each model, and where to find all of them."""
-    chosen = rows[_is_listed(rows)].sort_values("p_value", kind="stable")
-    if chosen.empty:
+    if rows.empty or not _is_listed(rows).any():
         return []
+    chosen = rows[_is_listed(rows)].sort_values("p_value", kind="stable")
     shown = chosen.groupby("model", sort=False).head(MOST_SHOWN)
-    columns = "model index min_k_score completion_rouge quiz_share p_value"
+    columns = "model index min_k_score completion_score quiz_score p_value"
     columns += " text" * ("text" in shown)
     caption = "Rows that are listed as seen, by their number in the file, from 0"
     if len(shown) < len(chosen):
@@ -298,8 +293,8 @@ def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> 
         for name, methods in missing.items()
     ]
     what = (
-        f"This page lacks these parts: {'; '.join(parts)}. The verdicts are corrected for the "
-        "methods that were done, so the missing ones can change them."
+        f"This page lacks these parts: {'; '.join(parts)}. The verdict is corrected for the "
+        "methods that were done, so the missing ones can change it."
         if parts
         else "No method is missing."
     )

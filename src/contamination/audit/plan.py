@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from contamination.audit.instrument import check_texts
 from contamination.audit.options import WRITTEN, quizzes_unasked, source_of
 from contamination.audit.prepared import (
     COMPARING,
@@ -57,7 +58,7 @@ N_QUIZZES = 1 + len(LETTERS)
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _CHEAT_FORMAT = "CSV"
-PROBE = "probe for log-probabilities"
+PROBE, SELF_CHECK = "probe for log-probabilities", "known texts, to check the instrument"
 NOT_ASKED = "not asked for"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
@@ -260,6 +261,9 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
     probed = probed_methods(audit)
     if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
+    if probed:
+        known = score_requests(check_texts(), form or CHAT)
+        found.append((SELF_CHECK, endpoint, known, MODEL))
     # The form that takes most, of those that the probe may find.
     for name, texts_of in ((MIN_K, passage_texts), (RANKING, ranking_texts)):
         if name in probed:

@@ -326,6 +326,13 @@ def _as_text(value: Any, place: str) -> str:
         return ""
     if isinstance(value, list):
         return "\n".join(filter(None, (_as_text(item, place) for item in value)))
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(
+                f'"{place}" holds bytes that are no UTF-8: convert it to text'
+            ) from None
     if not isinstance(value, dict):
         return str(value)
     said = next((value[name] for name in _SAID_IN if name in value), value)

@@ -24,6 +24,7 @@ NOT_RUN = "not run"  # the reason is in the next column
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"  # a completion, by who judges it
 VERDICTS = (SHOWN, SMALL, RULED_OUT, OPEN, CONTROL_FAILS, NOT_RUN)
 FOUND = (SHOWN, SMALL)  # the two that say that the effect is there
+OF_AUDIT = (SHOWN, CONTROL_FAILS, OPEN, NOT_RUN)  # an audit's is the first that a method has
 
 FEWEST_MODELS = 5  # an interval over fewer models spans them and says nothing about others
 ALPHA = 0.05  # of a flag, and of every test after correction within its family

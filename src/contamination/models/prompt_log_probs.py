@@ -19,13 +19,14 @@ import numpy as np
 from contamination.models.chat import ChatError, Limits, UnsupportedError, answer_all
 from contamination.models.exchange import REPLAYED, Answer, Endpoint, Request, key_of
 from contamination.models.response_log import ResponseLog
-from contamination.models.text_tokens import of_completion, within_template
+from contamination.models.text_tokens import check_spelling, of_completion, within_template
 
 ECHO = "echo"
 COMPLETIONS = "prompt_logprobs on /completions"
 CHAT = "prompt_logprobs on /chat/completions"
 FORMS = (ECHO, COMPLETIONS, CHAT)  # in the order in which they are tried
 PROBE = "Twelve grey herons waited by the slow river."
+LONGEST_TOKEN = 32  # letters of the first token, which a server does not score
 # A server that fails on an option it does not know is not asked for minutes.
 _PROBE_LIMITS = Limits(tries=2)
 
@@ -147,7 +148,7 @@ def log_probs_in(response: Mapping[str, Any], *, form: str, text: str | None = N
     ValueError says what the server did instead.
     """
     if form == ECHO:
-        return _echoed(response)
+        return _echoed(response, text)
     entries, token_ids = _entries(response, form)
     given = [
         _candidates(entry, token_id, form)
@@ -156,6 +157,7 @@ def log_probs_in(response: Mapping[str, Any], *, form: str, text: str | None = N
     _checked([value for candidates in given for _, value in candidates], form)
     if text is not None and form == COMPLETIONS:
         given = of_completion(given, text)
+        check_spelling([candidates[0][0] for candidates in given], text, LONGEST_TOKEN)
     elif text is not None:
         given = within_template(given, text)
     return np.array([candidates[0][1] for candidates in given], dtype=float)
@@ -203,7 +205,7 @@ def _candidates(entry: Any, token_id: Any, form: str) -> list[tuple[str, Any]]:
     ]
 
 
-def _echoed(response: Mapping[str, Any]) -> np.ndarray:
+def _echoed(response: Mapping[str, Any], text: str | None) -> np.ndarray:
     given = response["choices"][0].get("logprobs")
     logprobs = given if isinstance(given, Mapping) else {}
     values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
@@ -218,7 +220,10 @@ def _echoed(response: Mapping[str, Any]) -> np.ndarray:
         )
     if n_prompt < 2:
         raise ValueError("was asked for a text of one token: nothing in it has a context")
-    return _checked(values[1:n_prompt], ECHO)
+    found = _checked(values[1:n_prompt], ECHO)
+    if text is not None and all(isinstance(token, str) for token in tokens):
+        check_spelling(tokens[:n_prompt], text)
+    return found
 
 
 def _checked(values: Sequence[Any], form: str) -> np.ndarray:

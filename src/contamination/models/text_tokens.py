@@ -52,6 +52,26 @@ def of_completion(places: Sequence[Place], text: str) -> list[Place]:
     return [[token] for token in reversed(found[0])]
 
 
+def check_spelling(tokens: Sequence[str], text: str, n_before: int = 0) -> None:
+    """ValueError unless the tokens of a completion's prompt spell the text to its end.
+
+    Blanks are left out and lost characters masked. What stands before the text, such as a
+    beginning-of-sequence token, does not matter; of the text itself ``n_before`` letters at most
+    may be missing, which belong to a token that is not among these. Tokens of which a server gives
+    no text (all are empty) cannot be compared.
+    """
+    wanted, spelt = _squeezed(text, True), _squeezed("".join(tokens), True)
+    spelt = re.sub(f"{_LOST}+", _LOST, spelt)
+    if not spelt:
+        return
+    is_whole = spelt.endswith(wanted)
+    if not (is_whole or (wanted.endswith(spelt) and len(wanted) - len(spelt) <= n_before)):
+        raise ValueError(
+            f'scored other tokens than those of the text that begins "{one_line(text, 40)}": they '
+            f'end in "{one_line("".join(tokens)[-40:], 40)}"'
+        )
+
+
 def within_template(places: Sequence[Place], text: str) -> list[Place]:
     """The places of a text in a chat's prompt, after the one in which the text begins.
 
