@@ -382,8 +382,14 @@ FILES = [
 def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
     """With a local file in place of the hub's; the plan is what ``dry_run`` shows."""
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    text, empty = path.read_text(), "names: []  # fill in"
+    if "base_url" in text:  # hosted models retire: none is a default
+        with pytest.raises(ValueError, match="names nothing to audit: fill in model, names"):
+            run.check(ROOT / "notebooks/10_audit.ipynb", path)
+        path = tmp_path / "filled_in.yaml"
+        path.write_text(text.replace(empty, "names: [some-model]  #"))
     values = run.check(ROOT / "notebooks/10_audit.ipynb", path)
-    data, model = values["data"], values["model"]
+    data, model, fields = values["data"], values["model"], Settings.__dataclass_fields__
     assert values["model"].get("prices", []) == []
     columns = data["text_columns"]
     rows = [
@@ -397,11 +403,15 @@ def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
     (tmp_path / "others.jsonl").write_text("\n".join(map(json.dumps, others)))
     replaced = {"dataset": str(tmp_path / "hub.jsonl"), "split": "", "splits": [], "revision": ""}
     if model.get("base_url"):
+        with pytest.raises(ValueError, match="_model is empty: fill in the model"):
+            prepare(Settings.read({k: v for k, v in values.items() if k in fields}))
+        (block,) = values["methods"]
+        helper = {"dcq": "perturber_model", "replication": "judge_model"}[block]
+        values[block] = {**values[block], helper: "some-model"}
         model = model | {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
     values |= {"data": data | replaced, "model": model, "n_instances": 4}
     values["comparison"] = str(tmp_path / "others.jsonl") if values["comparison"] else ""
-    names = Settings.__dataclass_fields__
-    audit = prepare(Settings.read({k: v for k, v in values.items() if k in names}))
+    audit = prepare(Settings.read({k: v for k, v in values.items() if k in fields}))
     cost = plan.plan_table(audit).set_index("method")
     (asked,) = audit.methods
     assert set(cost.index[cost["is_run"].eq(True)]) & set(METHODS) == {asked}

@@ -94,7 +94,7 @@ def test_defaults_keep_their_own_rules():
         kind.read({})
 
 
-def test_files_of_ones_own_fit_their_notebooks():
+def test_files_of_ones_own_fit_their_notebooks(tmp_path):
     rooms = dict.fromkeys(("audit", "dcq", "dcq_replication", "replication", "min_k"), "10")
     rooms["dice"] = "05b"
     named = {"replication_released": "03b", "books_local": "06", "books_served": "06"}
@@ -104,7 +104,11 @@ def test_files_of_ones_own_fit_their_notebooks():
     for file in files:
         number = rooms.get(file.parent.name) or named.get(file.stem)
         if file.stem != "wikimia":  # read by contamination.wikimia
-            run.check(by_number[number], file)
+            filled_in = tmp_path / file.name  # with a hosted model, where none is named
+            filled_in.write_text(
+                file.read_text().replace("names: []  # fill in", "names: [some-model]  #")
+            )
+            run.check(by_number[number], filled_in)
 
 
 BAD = [

@@ -106,6 +106,10 @@ def _helper(block: Dcq | Replication, role: str, options: dict[str, Any]) -> End
     name, base_url, key = (
         getattr(block, f"{role}_{part}") for part in ("model", "base_url", "key_variable")
     )
+    if not name and base_url:  # else a rule would take its place without a word
+        raise ValueError(
+            f"{role}_base_url is given and {role}_model is empty: fill in the model, or empty both"
+        )
     if not name:
         return None
     if not base_url:
