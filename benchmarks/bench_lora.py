@@ -1,7 +1,7 @@
 """Fine-tuning by low-rank adapters: seconds, memory, and whether the rows can be found afterwards.
 
 A model with random weights is trained on 100 of 200 rows, eight times each, by
-``dice.fine_tuning.fine_tune``, as an audit's pairs are. Afterwards PPL must score the rows that
+``dice.pool.fine_tune``, as an audit's pairs are. Afterwards PPL must score the rows that
 were seen above those that were not: the check that adapters were trained and merged at all. On a
 GPU the model has 1.1 billion parameters (the shape of TinyLlama), on a CPU 0.6 million.
 
@@ -19,8 +19,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from contamination.core.statistics import auc
-from contamination.dice.fine_tuning import Settings, fine_tune
-from contamination.models.causal import load_causal_lm, token_log_probs
+from contamination.dice.pool import Settings, fine_tune
+from contamination.models.local import load_causal_lm, token_log_probs
 from contamination.study import row_pools
 
 N_SEEN, N_ROWS, COPIES, BATCH = 100, 200, 8, 8

@@ -40,10 +40,16 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from contamination.core import statistics
 from contamination.core.storage import CACHE_VARIABLE
 from contamination.lab.training import has_native_bfloat16
-from contamination.min_k import detect, wikimia_tables
-from contamination.models.batch_cache import batches_of
-from contamination.models.causal import CausalLM, load_causal_lm, token_log_probs
-from contamination.models.forward import budget, encode, pad
+from contamination.min_k import auc_tables, detect
+from contamination.models.local import (
+    CausalLM,
+    batches_of,
+    budget,
+    encode,
+    load_causal_lm,
+    pad,
+    token_log_probs,
+)
 
 VOCABULARY = 4096
 MAX_SECONDS, LEAST_ROUNDS = 60, 3  # for one model
@@ -185,8 +191,8 @@ def measure(lm: CausalLM, texts: Sequence[str], n_repeats: int) -> list[dict]:
 
 def of_model(name: str) -> None:
     """Speed under a model, and AUCs of WikiMIA, in each arithmetic that the processor has."""
-    texts, is_member = wikimia_tables.wikimia_passages(LENGTH)
-    timed = [texts[row] for row in wikimia_tables.sample_passages(is_member, N_OF_KIND, seed=0)]
+    texts, is_member = auc_tables.wikimia_passages(LENGTH)
+    timed = [texts[row] for row in auc_tables.sample_passages(is_member, N_OF_KIND, seed=0)]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
     aucs = {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from contamination.core.statistics import auc_interval
 from contamination.data import published
-from contamination.replication.bootstrap import (
+from contamination.replication.algorithms import (
     paired_bootstrap_p,
     sampled_paired_bootstrap_p,
     unpaired_bootstrap_p,

@@ -15,12 +15,17 @@ from statistics import median
 
 import torch
 
-from contamination.lab.docstrings import collect_docstrings
-from contamination.lab.packing import Batch, training_stream
-from contamination.lab.passages import split_by_family
-from contamination.lab.recipes import Recipe, TrainingTexts, recipe_for
+from contamination.lab.passages import collect_docstrings, split_by_family
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import build_model, fit
+from contamination.lab.training import (
+    Batch,
+    Recipe,
+    TrainingTexts,
+    build_model,
+    fit,
+    recipe_for,
+    training_stream,
+)
 
 STEPS_PER_TURN = 10
 

@@ -25,11 +25,10 @@ from contamination.audit import command_line
 from contamination.audit.lab_models import BATCH_SIZE, LEARNING_RATE, N_TOKENS, Lab
 from contamination.audit.prepared import MIN_K
 from contamination.core import storage
-from contamination.dice.fine_tuning import fine_tune
+from contamination.dice.pool import fine_tune
 from contamination.lab import world
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_instances
-from contamination.lab.recipes import Dose
+from contamination.lab.grammar import BENCHMARKS, draw_instances
+from contamination.lab.training import Dose
 from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import pretrained
 

@@ -35,10 +35,8 @@ from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import decide
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import SHOWN
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
+from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
+from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models.source import PACKAGED, resolve_path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"

@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
+from contamination.dcq.quizzes import quizzes_of_groups
+from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.study import arms, protocol
 from contamination.study.conditions import VERBATIM
 

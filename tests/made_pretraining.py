@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import BENCHMARKS
 from contamination.study import pretraining as arm
 from contamination.study import row_pools, scores
 from contamination.study.scores import exposure_numbers, exposures

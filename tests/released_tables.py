@@ -7,7 +7,7 @@ import pandas as pd
 
 from contamination.data import published
 from contamination.dcq import published_tables as dcq_tables
-from contamination.replication import published_tables as replication_tables
+from contamination.replication import released_texts as replication_tables
 
 
 @cache

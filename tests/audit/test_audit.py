@@ -30,14 +30,12 @@ from contamination.core import overlap
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.core.tables import show
 from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
-from contamination.models import causal
-from contamination.models.causal import load_causal_lm
+from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
+from contamination.lab.grammar import BENCHMARKS, draw_groups
+from contamination.models import local
 from contamination.models.chat import ChatError
-from contamination.replication import cutting
+from contamination.models.local import load_causal_lm
+from contamination.replication import instructions
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
@@ -583,7 +581,7 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
     lm = load_causal_lm(tiny_folder, bos=True)
     message = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     lengths = []
-    monkeypatch.setattr(causal, "refuse_longer", lambda lm, n, what: lengths.append(n))
+    monkeypatch.setattr(local, "refuse_longer", lambda lm, n, what: lengths.append(n))
     for template in (message, "{{ bos_token }}" + message):
         lm.tokenizer.chat_template = template
         completing.generate_completions(prepared().asked, lm, ["abc"], n_tokens=2)
@@ -623,7 +621,7 @@ def test_rouge_counts_words_of_any_script():
     assert overlap.rouge_l("猫坐在垫子上", "猫坐在椅子上") == pytest.approx(5 / 6)
     assert overlap.rouge_l("Кот сидит тут", "кот сидит там") == pytest.approx(2 / 3)
     assert overlap.rouge_l("El niño come", "el niño come") == 1
-    first, second, _ = cutting.cut("猫坐在垫子上", 0)
+    first, second, _ = instructions.cut("猫坐在垫子上", 0)
     assert first + second == "猫坐在垫子上"
 
 

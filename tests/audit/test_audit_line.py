@@ -17,7 +17,7 @@ from contamination.audit.local_models import load_model
 from contamination.audit.log_values import HARNESS, SCORES, Log
 from contamination.audit.settings import Data, Model, check_name
 from contamination.core import run
-from contamination.models import causal
+from contamination.models import local
 from contamination.models.source import loaded_bytes
 
 SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
@@ -181,7 +181,7 @@ def test_a_local_model_is_loaded_on_the_fastest_device_or_the_named_one(
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in here)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in here)
-    monkeypatch.setattr(causal, "load_causal_lm", lambda name, _, device, **__: (name, device))
+    monkeypatch.setattr(local, "load_causal_lm", lambda name, _, device, **__: (name, device))
     loaded = load_model(Model(names=["some/model"], device=wanted))
     assert loaded == ("some/model", found)
 

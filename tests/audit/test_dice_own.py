@@ -17,10 +17,10 @@ from contamination.audit.settings import Model, Pairs
 from contamination.core import run
 from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.data import sources
-from contamination.dice import answers, fine_tuning, mixtures
+from contamination.dice import answers, mixtures, pool
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models import causal
-from contamination.models.causal import load_causal_lm
+from contamination.models import local
+from contamination.models.local import load_causal_lm
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
 
@@ -59,9 +59,9 @@ def test_native_is_bfloat16_where_the_processor_has_it(base, monkeypatch, has_it
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
     """At 1e-5 a step lies below the spacing of bfloat16 at most weights and would round away."""
-    full = fine_tuning.Settings(1e-5, 4, dtype="float32")
+    full = pool.Settings(1e-5, 4, dtype="float32")
     folders = [
-        fine_tuning.fine_tune(base, VANILLA, dataclasses.replace(full, dtype=name))
+        pool.fine_tune(base, VANILLA, dataclasses.replace(full, dtype=name))
         for name in ("float32", dtype)
     ]
     assert folders[0] != folders[1]
@@ -244,7 +244,7 @@ def test_predictions_and_their_auroc_are_of_detectors_that_met_no_such_model(
     table = pair_flags.predictions(measured, 1)
     sizes = table.groupby(["condition", "seed", "benchmark"]).size()
     assert len(sizes) == 2 * 2 * 5 and sizes.drop("GSM-i-Syn", level="benchmark").eq(6).all()
-    flags = pair_tables.paper_rows.flags(measured, 1).set_index(["condition", "seed", "benchmark"])
+    flags = pair_tables.experiments.flags(measured, 1).set_index(["condition", "seed", "benchmark"])
     means = table.groupby(["condition", "seed", "benchmark"])["probability"].mean()
     assert means.to_dict() == pytest.approx(flags.loc[means.index, "flag"].to_dict())
     topic = pair_flags.topic_table(measured, 1, checked.topic, "0.92")
@@ -375,7 +375,7 @@ def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
         columns = ["method", "auroc_pct", "ci_low", "ci_high"]
         return [dict(zip(columns, row, strict=True)) | same for row in of]
 
-    monkeypatch.setattr(pair_tables.paper_rows, "auroc_rows", rows)
+    monkeypatch.setattr(pair_tables.experiments, "auroc_rows", rows)
     found = pair_tables._table_2({"GSM-i x5": {}}, layer=3, paper_model="")
     empty = own_tables(pd.DataFrame(columns=[*TABLE_1], dtype=float))
     found = pair_tables.with_verdicts(empty | {"auroc": found})["auroc"]
@@ -437,7 +437,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
 )
 def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
     """No model is loaded, nothing trained; one line says what is wrong."""
-    for module in (causal, fine_tuning):
+    for module in (local, pool):
         monkeypatch.setattr(module, "load_causal_lm", None)
     if change.get("own_vanilla") == "vanilla":
         change = change | {"own_vanilla": files[1]["own_vanilla"]}

@@ -10,10 +10,10 @@ from scripted_server import MODEL, Reply, ScriptedServer
 from contamination.audit.settings import Model
 from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
-from contamination.core import blind_scores, scores
+from contamination.core import blind, scores
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.core.statistics import auc
-from contamination.min_k.served import detect_served
+from contamination.min_k.detect import detect_served
 from contamination.models.chat import ChatError, Endpoint
 
 SIDES = ("validation", "validation", "test", "test")
@@ -170,7 +170,7 @@ def test_the_threshold_of_the_validation_books_judges_the_test_books():
     snippets = library.random_snippets(shelf(), 2, 5, 0)
     of_books = [[5, 5], [1, 1], [2, 2], [6, 2]]
     words = pd.DataFrame(
-        {"method": [blind_scores.BAG_OF_WORDS] * 2, "part": ["validation", "test"], "auc": 0.5}
+        {"method": [blind.BAG_OF_WORDS] * 2, "part": ["validation", "test"], "auc": 0.5}
     )
     rows = books.auc_rows(detected(of_books), snippets, words, model="m", n_resamples=20)
     assert rows["threshold"].tolist() == [3.0, 3.0]
@@ -213,10 +213,10 @@ def test_blind_baseline_leaves_out_whole_books():
         shelf(30, ("validation",) * 16, (True, False) * 8), 10, 20, 0
     )
     rows = books.blind_rows(snippets, n_resamples=50).set_index("method")
-    assert rows.loc[blind_scores.BAG_OF_WORDS, "auc"] == 0.5
+    assert rows.loc[blind.BAG_OF_WORDS, "auc"] == 0.5
     # The classifier that may see snippets of the same book recognises it.
-    folds = blind_scores.cross_validated_scores(
-        snippets["text"], snippets["in_training"].to_numpy(bool), blind_scores.BAG_OF_WORDS, 8
+    folds = blind.cross_validated_scores(
+        snippets["text"], snippets["in_training"].to_numpy(bool), blind.BAG_OF_WORDS, 8
     )
 
     known = snippets["in_training"].to_numpy(bool)

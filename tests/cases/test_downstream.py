@@ -8,13 +8,12 @@ from notebook_files import ROOT
 from contamination.cases import downstream, downstream_examples, downstream_own, published
 from contamination.cases.books_own import OwnBooks
 from contamination.cases.downstream_own import OwnStudy
-from contamination.core import blind_scores, run
+from contamination.core import blind, run
 from contamination.core.scores import MIN_K, PPL
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import train
+from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
 from contamination.min_k.detect import detect
-from contamination.models.causal import load_causal_lm
+from contamination.models.local import load_causal_lm
 
 # Two datasets, three inserted and three held-out examples each.
 EXAMPLES = pd.DataFrame(
@@ -185,12 +184,12 @@ def test_blind_rows_find_words_that_give_members_away():
     random = pd.DataFrame({"dataset": "random", "text": same, "is_member": np.arange(24) % 2 == 0})
     rows = downstream.blind_rows(pd.concat([told, random], ignore_index=True), n_resamples=20)
     auc = rows.set_index(["dataset", "method"])["auc"]
-    assert auc["told", blind_scores.BAG_OF_WORDS] == 1.0
-    assert auc["random", blind_scores.BAG_OF_WORDS] == pytest.approx(0.5)
-    assert auc[downstream.AVERAGE, blind_scores.BAG_OF_WORDS] == pytest.approx(0.75)
+    assert auc["told", blind.BAG_OF_WORDS] == 1.0
+    assert auc["random", blind.BAG_OF_WORDS] == pytest.approx(0.5)
+    assert auc[downstream.AVERAGE, blind.BAG_OF_WORDS] == pytest.approx(0.75)
     beside = downstream.with_blind(pd.DataFrame({"dataset": ["random", "told"]}), rows)
     assert beside["blind_auc"].tolist() == pytest.approx([0.5, 1.0])
-    known = rows[rows["method"] == blind_scores.BAG_OF_WORDS].set_index("dataset").loc["random"]
+    known = rows[rows["method"] == blind.BAG_OF_WORDS].set_index("dataset").loc["random"]
     ends = ["blind_ci_low", "blind_ci_high"]
     assert beside.loc[0, ends].tolist() == known[["ci_low", "ci_high"]].tolist()
     assert known["ci_low"] <= 0.5 <= known["ci_high"]

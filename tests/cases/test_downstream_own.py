@@ -21,7 +21,7 @@ from contamination.cases.downstream_training import study_rows
 from contamination.core import run, storage
 from contamination.core.scores import MIN_K
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models.causal import load_causal_lm
+from contamination.models.local import load_causal_lm
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 

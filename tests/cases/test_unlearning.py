@@ -17,11 +17,11 @@ from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PP
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
 from contamination.core import run, storage
-from contamination.lab import recipes, training
-from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
+from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models.causal import load_causal_lm, token_log_probs
+from contamination.lab.training import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.models.chat import Answer, Endpoint
+from contamination.models.local import load_causal_lm, token_log_probs
 from contamination.models.response_log import ResponseLog
 from contamination.models.sentences import load_sentence_encoder, similarities
 
@@ -78,9 +78,9 @@ def nll(lm, texts=STORY_TEXTS):
 def test_a_recipe_without_ascent_keeps_its_hash():
     """Checkpoints that were cached before there was gradient ascent stay valid."""
     recipe = Recipe("b", (("d", 2, 3),), "t", 300, 50)
-    assert recipes.recipe_hash(recipe) == RECIPE_HASH
+    assert training.recipe_hash(recipe) == RECIPE_HASH
     rising = dataclasses.replace(recipe, ascent=True)
-    assert recipes.recipe_hash(rising) != RECIPE_HASH
+    assert training.recipe_hash(rising) != RECIPE_HASH
 
 
 def test_a_dose_without_labels_keeps_its_hash():

@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 
-from contamination.core import blind, blind_scores, folds, statistics, storage
-from contamination.core.blind import blind_table
-from contamination.core.blind_scores import cross_validated_scores, date_rule_scores
+from contamination.core import blind, statistics, storage
+from contamination.core.blind import blind_table, cross_validated_scores, date_rule_scores
 from contamination.data import published
-from contamination.min_k import wikimia_tables
+from contamination.min_k import auc_tables
 
 SYLLABLES = [f"{a}{b}" for a in "klmnprstv" for b in "aeu"]
 WORDS = [f"{a}{b}" for a in SYLLABLES for b in SYLLABLES]
@@ -54,7 +53,7 @@ def test_each_baseline_finds_a_leak_and_members_score_higher():
 @pytest.mark.parametrize("baseline", ["bag of words", "TF-IDF"])
 def test_per_fold_means_are_unbiased_where_there_is_nothing_to_find(baseline, monkeypatch):
     # Few words, so that passages differ little, and folds as if none were near-copies.
-    monkeypatch.setattr(folds.NearCopies, "exist", False)
+    monkeypatch.setattr(blind.NearCopies, "exist", False)
     # 41 members in 5 folds: no fold has the share of members of the others.
     is_member = np.arange(81) < 41
     per_fold, pooled = [], []
@@ -220,7 +219,7 @@ def test_scores_alone_give_the_same_table_as_the_texts():
     ]
     how = {"n_resamples": 100, "seed": 3}
     of_texts = blind_table(texts, is_member, n_folds=5, n_permutations=0, **how)
-    scored = blind_scores.fold_scores(texts, is_member, n_folds=5, seed=3)
+    scored = blind.fold_scores(texts, is_member, n_folds=5, seed=3)
     assert scored.groupby("fold").size().tolist() == [12] * 5
     of_scores = blind.table_of_scores(scored, **how)
     assert of_scores["overlap_pct"].isna().all()
@@ -231,13 +230,13 @@ def test_scores_alone_give_the_same_table_as_the_texts():
 def test_scores_are_compared_within_a_fold_alone():
     """Each fold is perfect, on a level of its own: pooled, one pair in four would be lost."""
     scored = pd.DataFrame({"is_member": [True, False] * 2, "fold": [0, 0, 1, 1]})
-    scored[[blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF]] = np.array([[4, 3, 2, 1]] * 2).T
-    scored[blind_scores.DATE_RULE] = [4, 3, 2, 1]
+    scored[[blind.BAG_OF_WORDS, blind.TF_IDF]] = np.array([[4, 3, 2, 1]] * 2).T
+    scored[blind.DATE_RULE] = [4, 3, 2, 1]
     auc = blind.table_of_scores(scored, n_resamples=5).set_index("baseline")["auc"]
     assert auc.to_dict() == {
-        blind_scores.DATE_RULE: 0.75,
-        blind_scores.BAG_OF_WORDS: 1,
-        blind_scores.TF_IDF: 1,
+        blind.DATE_RULE: 0.75,
+        blind.BAG_OF_WORDS: 1,
+        blind.TF_IDF: 1,
     }
 
 
@@ -247,19 +246,19 @@ def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     assert counts.to_numpy().tolist() == [[776, 387], [542, 284], [250, 139], [82, 51]]
     assert not scored.duplicated(["length", "index"]).any()
     assert all(kind.kind in "bif" for kind in scored.dtypes)
-    table = wikimia_tables.wikimia_blind_table(n_resamples=20)
-    words = table[table["baseline"] == blind_scores.BAG_OF_WORDS]
+    table = auc_tables.wikimia_blind_table(n_resamples=20)
+    words = table[table["baseline"] == blind.BAG_OF_WORDS]
     assert (words["ci_low"] > 0.9).all()
     assert blind.with_holds(words)["holds"].eq(False).all()
 
 
 @pytest.mark.mirror
 def test_the_packages_scores_are_those_of_the_files():
-    found, kept = wikimia_tables.wikimia_blind_scores(), published.wikimia_blind_scores()
-    pd.testing.assert_frame_equal(found, kept, rtol=0, atol=2 * 10**-wikimia_tables.DECIMALS)
+    found, kept = auc_tables.wikimia_blind_scores(), published.wikimia_blind_scores()
+    pd.testing.assert_frame_equal(found, kept, rtol=0, atol=2 * 10**-auc_tables.DECIMALS)
     for length, scored in kept.groupby("length"):
         of_texts = blind_table(
-            *wikimia_tables.wikimia_passages(length), n_permutations=0, n_resamples=2
+            *auc_tables.wikimia_passages(length), n_permutations=0, n_resamples=2
         )
         of_scores = blind.table_of_scores(scored, n_resamples=2)
         assert of_scores["auc"].tolist() == pytest.approx(of_texts["auc"].tolist(), abs=1e-6)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from contamination.core.families import correct_family
+from contamination.core.statistics import correct_family
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     NOT_RUN,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import StratifiedKFold
 
-from contamination.core import blind, blind_scores, folds, statistics
+from contamination.core import blind, statistics
 
 N_DEALS = 30
 
@@ -38,9 +38,7 @@ def dealt(design, n_families, n_texts, share, rng):
 def mean_auc(texts, deals, n_folds=5):
     found = []
     for number, is_member in enumerate(deals):
-        sets = blind_scores.cross_validated_scores(
-            texts, is_member, blind_scores.TF_IDF, n_folds, number
-        )
+        sets = blind.cross_validated_scores(texts, is_member, blind.TF_IDF, n_folds, number)
         found.append(statistics.auc_within([(s, is_member[items]) for items, s in sets]))
     return np.mean(found), np.std(found) / np.sqrt(len(found))
 
@@ -61,7 +59,7 @@ def test_the_mean_is_one_half_at_chance_however_families_are_dealt(
 def test_ordinary_folds_are_far_below_one_half_where_families_are_dealt_in_turn(monkeypatch):
     texts, rng = text_families(8, 10), np.random.default_rng(5)
     deals = [dealt("in turn", 8, 10, 0.5, rng) for _ in range(20)]
-    monkeypatch.setattr(folds.NearCopies, "exist", False)
+    monkeypatch.setattr(blind.NearCopies, "exist", False)
     mean, error = mean_auc(texts, deals)
     assert mean + 3 * error < 0.45
 
@@ -69,7 +67,7 @@ def test_ordinary_folds_are_far_below_one_half_where_families_are_dealt_in_turn(
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_texts_without_near_copies_are_at_one_half_too(share):
     texts, rng = text_families(60, 1), np.random.default_rng(6)
-    assert not folds.near_copies(counted(texts)).exist
+    assert not blind.near_copies(counted(texts)).exist
     deals = [dealt("random", 60, 1, share, rng) for _ in range(N_DEALS)]
     mean, error = mean_auc(texts, deals)
     assert abs(mean - 0.5) < 3 * error
@@ -87,21 +85,21 @@ def test_a_difference_is_found_within_families_and_between_them():
     assert mean_auc(by_head, [np.arange(80) < 40])[0] == 1
     # Three in four of one family, one in four of the other: beyond chance.
     mostly = np.concatenate([np.arange(40) % 4 > 0, np.arange(40) % 4 == 0])
-    assert folds.families_differ(np.repeat([0, 1], 40), mostly)
+    assert blind.families_differ(np.repeat([0, 1], 40), mostly)
     assert mean_auc(by_head, [mostly])[0] > 0.65
 
 
 def test_families_are_held_against_the_share_of_members_and_not_against_one_half():
     """A quarter are members, and all of them stand in the largest of 21 families."""
     family = np.concatenate([np.zeros(60, int), 1 + np.arange(20)])
-    assert folds.families_differ(family, np.arange(80) < 20)
-    assert not folds.families_differ(family, np.arange(80) % 4 == 0)
+    assert blind.families_differ(family, np.arange(80) < 20)
+    assert not blind.families_differ(family, np.arange(80) % 4 == 0)
 
 
 def test_near_copies_fall_into_one_fold():
     texts = text_families(30, 2)
     is_member = np.arange(60) % 2 == 0
-    found = folds.fold_maker(counted(texts), 5)(is_member)
+    found = blind.fold_maker(counted(texts), 5)(is_member)
     assert sorted(np.concatenate([test for _, sets in found for test in sets])) == list(range(60))
     for train, sets in found:
         assert not {item // 2 for item in train} & {item // 2 for test in sets for item in test}
@@ -109,17 +107,17 @@ def test_near_copies_fall_into_one_fold():
 
 def test_a_family_that_is_too_large_is_compared_with_itself_alone():
     texts = text_families(2, 30, n_shared=9)
-    copies = folds.near_copies(counted(texts))
+    copies = blind.near_copies(counted(texts))
     assert np.unique(copies.family).size == 2
     assert [set(copies.compared[:30]), set(copies.compared[30:])] == [{1}, {31}]
-    found = folds.fold_maker(counted(texts), 10)(np.arange(60) % 2 == 0)
-    assert len(found) == folds.MOST_FOLDS
+    found = blind.fold_maker(counted(texts), 10)(np.arange(60) % 2 == 0)
+    assert len(found) == blind.MOST_FOLDS
     assert all(len({item // 30 for item in test}) == 1 for _, sets in found for test in sets)
 
 
 def test_folds_of_near_copies_do_not_follow_the_labels():
     """Else the labels that train would tell how many members are left to judge."""
-    make = folds.fold_maker(counted(text_families(10, 4)), 5)
+    make = blind.fold_maker(counted(text_families(10, 4)), 5)
     rng = np.random.default_rng(0)
     first, second = (make(dealt("random", 10, 4, 0.5, rng)) for _ in range(2))
     assert all((a == b).all() for (a, _), (b, _) in zip(first, second, strict=True))
@@ -127,7 +125,7 @@ def test_folds_of_near_copies_do_not_follow_the_labels():
 
 def test_without_near_copies_folds_are_stratified():
     is_member = np.arange(60) % 3 == 0
-    found = folds.fold_maker(counted(text_families(60, 1)), 5, seed=3)(is_member)
+    found = blind.fold_maker(counted(text_families(60, 1)), 5, seed=3)(is_member)
     same = StratifiedKFold(5, shuffle=True, random_state=3).split(is_member, is_member)
     assert all((a == b).all() for (a, _), (b, _) in zip(found, same, strict=True))
 
@@ -136,8 +134,8 @@ def test_near_copies_share_a_third_of_their_words():
     words = [f"w{n}" for n in range(30)]
     texts = [" ".join(words[:20]), " ".join(words[10:30]), " ".join(words[11:30])]
     # 10 of 30 words, 9 of 30, and 19 of 20: the second joins the first and the third.
-    assert folds.near_copies(counted(texts[:2])).exist
-    assert not folds.near_copies(counted([texts[0], texts[2]])).exist
+    assert blind.near_copies(counted(texts[:2])).exist
+    assert not blind.near_copies(counted([texts[0], texts[2]])).exist
 
 
 def test_the_interval_allows_for_pairs_that_are_used_twice():
@@ -146,9 +144,7 @@ def test_the_interval_allows_for_pairs_that_are_used_twice():
     missed = np.zeros(2)
     for number in range(100):
         is_member = dealt("random", 100, 1, 0.5, rng)
-        scored = blind_scores.cross_validated_scores(
-            texts, is_member, blind_scores.TF_IDF, 5, number
-        )
+        scored = blind.cross_validated_scores(texts, is_member, blind.TF_IDF, 5, number)
         sets = [(scores, is_member[items]) for items, scores in scored]
         auc = statistics.auc_within(sets)
         plain = statistics.bootstrap_auc_within(sets, 200, number)

@@ -8,9 +8,8 @@ import torch
 from contamination.core import parallel
 from contamination.core.parallel import in_processes
 from contamination.lab import world
-from contamination.lab.recipes import TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import train
+from contamination.lab.training import TrainingTexts, recipe_for, train
 
 TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
 

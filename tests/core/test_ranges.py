@@ -11,8 +11,14 @@ from notebook_files import ROOT
 from contamination.audit import settings as own
 from contamination.cases import settings as cases
 from contamination.core import run
-from contamination.core.parameters import TYPES, OwnSettings, ParameterError, declared_in
-from contamination.core.ranges import parts_of, violated_rule
+from contamination.core.parameters import (
+    TYPES,
+    OwnSettings,
+    ParameterError,
+    declared_in,
+    parts_of,
+    violated_rule,
+)
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CLASSES = [

@@ -17,7 +17,7 @@ import pytest
 from notebook_files import build
 from waiting import LIMIT_SECONDS, wait_until
 
-from contamination.core import manifest, run, scrub, storage
+from contamination.core import run, storage
 from contamination.core.parameters import ParameterError
 
 PARAMETERS = "n: int = 3  # how many"
@@ -208,8 +208,8 @@ def test_keys_and_paths_stay_out_of_every_file(tmp_path, parameter_file, monkeyp
 )
 def test_a_folder_is_scrubbed_where_it_is_one_and_not_inside_another(shown, scrubbed, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr(scrub.tempfile, "gettempdir", lambda: "/var/spare")
-    clean = scrub.scrubber({})
+    monkeypatch.setattr(run.tempfile, "gettempdir", lambda: "/var/spare")
+    clean = run.scrubber({})
     assert clean(shown) == scrubbed
     assert clean({shown: [shown, 1, None]}) == {scrubbed: [scrubbed, 1, None]}
 
@@ -219,16 +219,16 @@ def test_a_folder_is_scrubbed_under_the_name_that_its_link_leads_to(tmp_path, mo
     (tmp_path / "link").symlink_to("real")
     monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / "link"))
     for name in ("link", "real"):
-        assert scrub.scrubber({})(f"{tmp_path}/{name}/x") == "$CONTAMINATION_CACHE/x"
+        assert run.scrubber({})(f"{tmp_path}/{name}/x") == "$CONTAMINATION_CACHE/x"
 
 
 @pytest.mark.parametrize(("system", "peak"), [("linux", 3 * 2**10), ("darwin", 3 * 2**20)])
 def test_peak_memory_is_in_megabytes_whatever_the_system_counts_in(
     system, peak, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(manifest.sys, "platform", system)
-    monkeypatch.setattr(manifest.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=peak))
-    described = manifest.describe(Path(__file__), Path(__file__), tmp_path)
+    monkeypatch.setattr(run.sys, "platform", system)
+    monkeypatch.setattr(run.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=peak))
+    described = run.describe(Path(__file__), Path(__file__), tmp_path)
     assert described["peak_memory_mb"] == 3
 
 

@@ -12,7 +12,7 @@ import pytest
 from damage import DAMAGES, cut, flip, said_of
 from notebook_files import ROOT
 
-from contamination.core import caches, storage
+from contamination.core import storage
 
 TABLE = pd.DataFrame({"text": ["a", None], "n": [1, 2]})
 SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -20,7 +20,7 @@ SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015a
 
 def made_table(times):
     """The cached table, and a note in ``times`` if it had to be made."""
-    return caches.cached_table("room", "table", 1, ["it"], lambda: times.append(1) or TABLE)
+    return storage.cached_table("room", "table", 1, ["it"], lambda: times.append(1) or TABLE)
 
 
 def table_file():
@@ -29,7 +29,7 @@ def table_file():
 
 
 def folder_of(path, text="abc"):
-    with caches.atomic_folder(path) as staged:
+    with storage.atomic_folder(path) as staged:
         (staged / "a.txt").write_text(text)
     return path
 
@@ -38,11 +38,11 @@ def folder_of(path, text="abc"):
 
 
 def test_a_checksum_is_what_sha256sum_writes(tmp_path):
-    caches.seal(storage.write_text(tmp_path / "a.txt", "abc"))
+    storage.seal(storage.write_text(tmp_path / "a.txt", "abc"))
     folder_of(tmp_path / "b")
     line = f"{SHA256_OF_ABC}  a.txt\n"
     assert (tmp_path / "a.txt.sha256").read_text() == line
-    assert (tmp_path / "b" / caches.SUMS).read_text() == line
+    assert (tmp_path / "b" / storage.SUMS).read_text() == line
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -82,48 +82,48 @@ def test_an_entry_without_a_checksum_is_not_there_and_nothing_is_said():
 def test_a_folder_is_damaged_by_a_file_that_is_new_or_gone_and_not_by_a_hidden_one(tmp_path):
     folder = folder_of(tmp_path / "a")
     (folder / ".DS_Store").write_text("seen by a file manager")
-    assert caches.is_whole(folder)
+    assert storage.is_whole(folder)
     (folder / "b.txt").write_text("new")
     with pytest.warns(UserWarning, match=said_of(folder)):
-        assert not caches.is_whole(folder)
+        assert not storage.is_whole(folder)
     (folder / "b.txt").unlink()
     (folder / "a.txt").unlink()
     with pytest.warns(UserWarning, match=said_of(folder)):
-        assert not caches.is_whole(folder)
+        assert not storage.is_whole(folder)
 
 
 def test_a_folder_is_hashed_once_a_process_unless_it_changes(tmp_path, monkeypatch):
     folder = folder_of(tmp_path / "a")
     hashed, real = [], storage.sha256_of_file
     monkeypatch.setattr(storage, "sha256_of_file", lambda path: hashed.append(path) or real(path))
-    assert caches.is_whole(folder) and caches.is_whole(folder)
+    assert storage.is_whole(folder) and storage.is_whole(folder)
     assert [path.name for path in hashed] == ["a.txt"]
     os.utime(folder / "a.txt", (1, 1))
-    assert caches.is_whole(folder) and len(hashed) == 2
+    assert storage.is_whole(folder) and len(hashed) == 2
 
 
 def test_a_folder_is_replaced_whole_and_a_failed_one_leaves_nothing(tmp_path):
     flip(folder_of(tmp_path / "a") / "a.txt")
-    with pytest.raises(RuntimeError), caches.atomic_folder(tmp_path / "a") as staged:
+    with pytest.raises(RuntimeError), storage.atomic_folder(tmp_path / "a") as staged:
         (staged / "a.txt").write_text("half")
         raise RuntimeError
-    assert not caches.is_whole(tmp_path / "a")
+    assert not storage.is_whole(tmp_path / "a")
     assert (folder_of(tmp_path / "a", "again") / "a.txt").read_text() == "again"
-    assert caches.is_whole(tmp_path / "a")
+    assert storage.is_whole(tmp_path / "a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_what_cannot_be_made_again_is_refused_in_one_line_with_the_cure(tmp_path, monkeypatch):
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "my cache"))
     folder = folder_of(storage.cache_folder() / "a")
-    caches.refuse_damaged(folder)
+    storage.refuse_damaged(folder)
     cut(folder / "a.txt")
     with pytest.raises(ValueError, match=said_of(folder)) as refused:
-        caches.refuse_damaged(folder)
+        storage.refuse_damaged(folder)
     assert str(refused.value).startswith(f"${storage.CACHE_VARIABLE}/a is damaged")
     assert str(tmp_path) not in str(refused.value)
     with pytest.raises(ValueError, match=r': run "make it"$'):
-        caches.refuse_damaged(folder, 'run "make it"')
+        storage.refuse_damaged(folder, 'run "make it"')
 
 
 # Several processes, and killed ones
@@ -131,14 +131,14 @@ def test_what_cannot_be_made_again_is_refused_in_one_line_with_the_cure(tmp_path
 MAKER = """
 import sys
 from pathlib import Path
-from contamination.core import caches
+from contamination.core import storage
 entry = Path(sys.argv[1])
 def make():
-    with caches.atomic_folder(entry) as staged:
+    with storage.atomic_folder(entry) as staged:
         print("making", flush=True)
         (staged / "a.txt").write_text(sys.stdin.readline())
 print("wants", flush=True)
-caches.cached("models", entry, make)
+storage.cached("models", entry, make)
 print("done", flush=True)
 """
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from notebook_files import ROOT
 
 from contamination.cases.unlearning_judge import with_judge
+from contamination.core.keys import one_line, visible
 from contamination.core.overlap import rouge_l
 from contamination.core.parameters import (
     ParameterError,
@@ -23,9 +24,8 @@ from contamination.core.parameters import (
     declared_in,
     load_parameter_file,
 )
-from contamination.core.visible import one_line, visible
 from contamination.data import partitions
-from contamination.dcq.perturbation import parse_options
+from contamination.dcq.quizzes import parse_options
 from contamination.dcq.respondents import read_letter
 from contamination.dice.answers import parse_answer, parse_released
 from contamination.models import judging
@@ -33,8 +33,8 @@ from contamination.models.chat import STATUSES, Price, read_response
 from contamination.models.exchange import REPLAYED, cost_of
 from contamination.models.prompt_log_probs import FORMS, log_probs_in
 from contamination.models.response_log import _json
+from contamination.wikimia.pages import from_html, is_redirect
 from contamination.wikimia.wiki import Wiki, WikiError
-from contamination.wikimia.wikitext import from_html, is_redirect
 
 PRICE = Price(1.0, 1.0, "2024-01-31")
 BODY = {"prompt": "who?", "max_tokens": 5}

@@ -17,15 +17,7 @@ from contamination.core.verdicts import (
     SMALL,
 )
 from contamination.data import published
-from contamination.dcq import (
-    assessment,
-    comparison,
-    controls,
-    deployment,
-    other_models,
-    published_tables,
-    quizzes,
-)
+from contamination.dcq import assessment, controls, published_tables, quizzes
 from contamination.dcq.assessment import POSITIONS, assess
 
 
@@ -269,7 +261,7 @@ def taken(dataset, control, letters, margins=None):
 
 
 def compared(choices, instances, n_resamples=2000):
-    table = comparison.compare_rules(choices, instances, n_resamples)
+    table = controls.compare_rules(choices, instances, n_resamples)
     return table.set_index(["counted", "control"])
 
 
@@ -334,13 +326,13 @@ def test_a_claim_needs_both_counts():
     found = words["word"].loc[["equal coverage", "E a quarter"]].tolist()
     assert found == [SHOWN, RULED_OUT]
     assert set(words["verdict"]) == {OPEN}
-    assert comparison.verdict_of(pd.Series([SHOWN, SMALL])) == SHOWN
-    assert comparison.verdict_of(pd.Series([SHOWN, RULED_OUT])) == OPEN
+    assert controls.verdict_of(pd.Series([SHOWN, SMALL])) == SHOWN
+    assert controls.verdict_of(pd.Series([SHOWN, RULED_OUT])) == OPEN
 
 
 def test_a_rule_that_is_worse_needs_a_corrected_test_too():
     row = {"ci_low_pct": -30.0, "ci_high_pct": -1.0, "p_as_well": 1.0}
-    words = [comparison.word_of(SimpleNamespace(**row, p_worse=p)) for p in (0.02, 0.03)]
+    words = [controls.word_of(SimpleNamespace(**row, p_worse=p)) for p in (0.02, 0.03)]
     assert words == [SHOWN, OPEN]
 
 
@@ -356,8 +348,8 @@ def test_p_values_are_adjusted_over_datasets_models_and_rules():
         return compared(pd.concat(rules), pd.concat(models))
 
     alone, many = table(1), table(20)
-    assert alone["p_better"].le(comparison.ALPHA).all()
-    assert many["difference_pct"].eq(20).all() and many["p_better"].gt(comparison.ALPHA).any()
+    assert alone["p_better"].le(controls.ALPHA).all()
+    assert many["difference_pct"].eq(20).all() and many["p_better"].gt(controls.ALPHA).any()
     right = "D" * 54 + "A" * 46  # 12 points above the models
     alone, many = table(1), table(20)
     assert alone["word"].eq(RULED_OUT).all()
@@ -366,7 +358,7 @@ def test_p_values_are_adjusted_over_datasets_models_and_rules():
 
 def word_of_interval(row):
     """The verdict that the figure's reader sees: which lines the interval lies beyond."""
-    is_small = row.corrected_low_pct > -comparison.RULES_CLAIM.smallest_effect + 1e-6
+    is_small = row.corrected_low_pct > -controls.RULES_CLAIM.smallest_effect + 1e-6
     if row.corrected_high_pct < -1e-6:
         return SMALL if is_small else SHOWN
     return RULED_OUT if is_small else OPEN
@@ -375,7 +367,7 @@ def word_of_interval(row):
 def test_corrected_intervals_agree_with_every_verdict():
     """Of the released answers, where Holm's correction decides some verdicts."""
     choices, answers = published.rule_choices(), published.released_instances("DCQ")
-    table = comparison.compare_rules(choices, answers)
+    table = controls.compare_rules(choices, answers)
     words = [word_of_interval(row) for row in table.itertuples()]
     assert words == table["word"].tolist() and len(set(words)) == 3
     assert (table["corrected_low_pct"] < table["ci_low_pct"]).any()
@@ -391,19 +383,19 @@ def test_corrected_intervals_agree_with_every_verdict():
 def test_a_corrected_interval_by_hand():
     """One of 40 resamples may lie beyond each end; for three rows left, one of 120."""
     differences = np.append(np.arange(119.0), np.nan)
-    assert comparison.corrected_interval(differences, 1, 1) == (2, 116)
-    assert comparison.corrected_interval(differences, 3, 0) == (0, 116)
-    assert comparison.corrected_interval(differences, 4, 4) == (-100, 100)
+    assert controls.corrected_interval(differences, 1, 1) == (2, 116)
+    assert controls.corrected_interval(differences, 3, 0) == (0, 116)
+    assert controls.corrected_interval(differences, 4, 4) == (-100, 100)
 
 
 def test_the_rule_of_a_dataset_is_chosen_on_the_others():
     good, bad = "D" * 9 + "A", "A" * 9 + "D"
     parts = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
     parts += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
-    chosen = comparison.rule_chosen_on_others(pd.concat(parts))
+    chosen = controls.rule_chosen_on_others(pd.concat(parts))
     assert chosen == {"X": "s", "Y": "s", "Z": "s"}
     parts[1] = taken("Y", "r", good)
-    chosen = comparison.rule_chosen_on_others(pd.concat(parts))
+    chosen = controls.rule_chosen_on_others(pd.concat(parts))
     assert chosen == {"X": "s", "Y": "s", "Z": "r"}
 
 
@@ -413,7 +405,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
     rules = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
     rules += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
     models = pd.concat([answered("M", d, good, modified="A") for d in "XYZ"])
-    table = comparison.compare_rules(pd.concat(rules), models, 100)
+    table = controls.compare_rules(pd.concat(rules), models, 100)
     chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
     assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
 
@@ -421,7 +413,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
 def test_rules_of_other_instances_are_refused():
     instances = answered("M", "X", "DDDD", modified="A")
     with pytest.raises(ValueError, match="some instances of X"):
-        comparison.compare_rules(taken("X", "r", "DDD"), instances, 10)
+        controls.compare_rules(taken("X", "r", "DDD"), instances, 10)
 
 
 def three_rules(model_at_d):
@@ -429,12 +421,12 @@ def three_rules(model_at_d):
     instances = answered("M", "X", model_at_d, modified="A" * 25 + "B" * 25 + "C" * 50)
     rules = {"r": "A" * 60 + "D" * 40, "s": "D" * 6 + "A" * 94, "t": "A" * 60 + "D" * 40}
     choices = pd.concat([taken("X", name, letters) for name, letters in rules.items()])
-    return comparison.beyond_rules(choices, instances, 2000).set_index("control").loc["r"]
+    return controls.beyond_rules(choices, instances, 2000).set_index("control").loc["r"]
 
 
 def test_that_one_of_several_rules_is_ahead_is_tested_once_for_each(monkeypatch):
-    monkeypatch.setattr(comparison, "_p_above", lambda gap, least: 0.01)
-    monkeypatch.setattr(comparison, "holm", lambda p: p)
+    monkeypatch.setattr(controls, "_p_above", lambda gap, least: 0.01)
+    monkeypatch.setattr(controls, "holm", lambda p: p)
     row = three_rules("D" * 90 + "E" * 10)
     assert (row["p_more"], row["p_less"]) == (0.01, pytest.approx(0.02))  # r against s and t
 
@@ -455,7 +447,7 @@ def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
     """Of ten rows the ranking took five: two right, where the model was right five times."""
     instances = answered("M", "X", "D" * 6 + "E" * 4, modified="A" * 4 + "B" * 3 + "C" * 3)
     choices = pd.concat([taken("X", "r", "DDAAA"), taken("X", "s", "DDDDD")])
-    table = other_models.compare_with_released_answers(choices, instances, 500).set_index("control")
+    table = controls.compare_with_released_answers(choices, instances, 500).set_index("control")
     row = table.loc["r"]
     assert (row["n"], row["model_pct"], row["control_pct"]) == (5, 100, 40)
     assert (
@@ -470,7 +462,7 @@ def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
     instances = answered("M", "X", "D" * 20, modified="A")
     instances[["answer_at_b", "answer_at_c"]] = "E"
     choices = pd.concat([taken("X", "r", "D" * 20), taken("X", "s", "A" * 20)])
-    table = comparison.beyond_rules(choices, instances, 50).set_index("control")
+    table = controls.beyond_rules(choices, instances, 50).set_index("control")
     assert table.loc["r", ["verdict", "note"]].tolist() == [
         NOT_RUN,
         "fewer than 10 quizzes that the rule gets wrong",
@@ -517,9 +509,7 @@ def test_released_options_give_some_originals_away():
 def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 10 + "A" * 10)]
     parts += [taken("Y", "model", "DADADADA"), taken("Y", "clean", "ADADADAD")]
-    table = other_models.compare_with_clean_model(
-        pd.concat(parts), "model", "clean", n_resamples=2000
-    )
+    table = controls.compare_with_clean_model(pd.concat(parts), "model", "clean", n_resamples=2000)
     assert table["n"].tolist() == [20, 8]
     assert table[["taker_pct", "clean_pct", "difference_pct"]].to_numpy().tolist() == [
         [95, 50, 45],
@@ -538,7 +528,7 @@ def test_a_correction_for_many_datasets_takes_a_small_lead_back():
         parts = [taken("X", "model", right), taken("X", "clean", "D" * 4 + "A" * 16)]
         for n in range(n_others):
             parts += [taken(f"{n}", who, "DADADADA") for who in ("model", "clean")]
-        return other_models.compare_with_clean_model(pd.concat(parts), "model", "clean", (), 500)[
+        return controls.compare_with_clean_model(pd.concat(parts), "model", "clean", (), 500)[
             "verdict"
         ][0]
 
@@ -554,7 +544,7 @@ def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread
     """Twenty quizzes that the taker may have read, and twenty others."""
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 2 + "A" * 18)]
     parts += [taken("new", "model", on_unread), taken("new", "clean", "D" * 10 + "A" * 10)]
-    table = other_models.compare_with_clean_model(pd.concat(parts), "model", "clean", ["new"], 2000)
+    table = controls.compare_with_clean_model(pd.concat(parts), "model", "clean", ["new"], 2000)
     table = table.set_index("dataset")
     assert table["verdict"].to_dict() == {"X": verdict, "new": ""}
     assert table.loc["new", "holds"] == holds and table["holds"].isna()["X"]
@@ -563,16 +553,16 @@ def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread
 # Figure 2
 
 
-def answers_there(quizzes, n=100, n_others=0):
+def answers_there(chosen, n=100, n_others=0):
     """How often the position of the original was chosen in each quiz, of ``n``."""
     still = dict.fromkeys(["modified", "standard", "second perturbation"], 5)
     rows = [
         {"panel": panel, "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
-        for panel, of_panel in [("P", quizzes), *[(f"{n}", still) for n in range(n_others)]]
+        for panel, of_panel in [("P", chosen), *[(f"{n}", still) for n in range(n_others)]]
         for quiz, k in of_panel.items()
         for is_there in (True, False)
     ]
-    return deployment.moves_table(pd.DataFrame(rows)).iloc[0]
+    return quizzes.moves_table(pd.DataFrame(rows)).iloc[0]
 
 
 @pytest.mark.parametrize(

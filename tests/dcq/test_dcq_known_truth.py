@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
-from contamination.dcq import controls, estimator, known_truth, respondent_sweep
+from contamination.dcq import assessment, controls, known_truth
 from contamination.dcq.respondents import AnswerRule, BaseRespondent
 
 STATED = AnswerRule((1, 1, 1, 1), 1.0, 0.5)
@@ -118,18 +118,18 @@ def test_the_dial_credits_every_rule_beside_the_model():
 
 def test_with_nothing_guessed_the_range_is_the_truth():
     never = {"always E": (0, 0, 0, 0, 1)}
-    table = estimator.estimator_table(never, [0.0, 0.3, 1.0], [1.0], n=10, n_simulations=5)
+    table = assessment.estimator_table(never, [0.0, 0.3, 1.0], [1.0], n=10, n_simulations=5)
     assert table["mean_min_pct"].tolist() == table["mean_max_pct"].tolist() == [0, 30, 100]
     assert table["covered_share"].eq(1).all() and table["mean_miss_pct"].eq(0).all()
 
 
 def test_guesses_lift_the_range_above_the_truth_and_oversight_lowers_it():
     even = {"even": (0.2, 0.2, 0.2, 0.2, 0.2)}
-    table = estimator.estimator_table(even, [0.0], [1.0], n=100, n_simulations=400)
+    table = assessment.estimator_table(even, [0.0], [1.0], n=100, n_simulations=400)
     # The best of several positions with 20 guesses each, never below the truth of 0.
     assert table["over_share"][0] > 0.9 and 20 < table["mean_max_pct"][0] < 28
     never = {"always E": (0, 0, 0, 0, 1)}
-    part = estimator.estimator_table(never, [1.0], [0.5], n=100, n_simulations=400)
+    part = assessment.estimator_table(never, [1.0], [0.5], n=100, n_simulations=400)
     assert part["under_share"][0] == 1 and part["mean_max_pct"][0] == pytest.approx(50, abs=1)
     shares = table[["covered_share", "over_share", "under_share"]].sum(axis=1)
     assert shares[0] == pytest.approx(1)
@@ -137,10 +137,10 @@ def test_guesses_lift_the_range_above_the_truth_and_oversight_lowers_it():
 
 def test_profiles_are_checked_and_a_seed_repeats():
     with pytest.raises(ValueError, match="sum to 1"):
-        estimator.estimator_table({"x": (1, 1, 0, 0, 0)}, [0.5], [1.0], n=10, n_simulations=2)
+        assessment.estimator_table({"x": (1, 1, 0, 0, 0)}, [0.5], [1.0], n=10, n_simulations=2)
     mixed = {"mostly E": (0.1, 0.1, 0.1, 0.1, 0.6)}
-    table = estimator.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
-    again = estimator.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
+    table = assessment.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
+    again = assessment.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
     pd.testing.assert_frame_equal(table, again)
 
 
@@ -189,7 +189,7 @@ UNREAD = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model
     ],
 )
 def test_readings(reading, table, expected):
-    assert getattr(respondent_sweep, reading)(table) == expected
+    assert getattr(known_truth, reading)(table) == expected
 
 
 def read_and_unread(respondent, ranking):
@@ -204,13 +204,13 @@ def read_and_unread(respondent, ranking):
 
 def test_gains_are_taken_over_what_the_same_model_never_read():
     found = read_and_unread([[40, 44], [4, 6]], [[90, 94], [25, 27]])
-    assert respondent_sweep.gains(found, "respondent").tolist() == [36, 38]
-    assert respondent_sweep.read_and_unread(found) == "1 of 1"
-    assert respondent_sweep.respondent_and_ranking(found) == "1 of 1"
+    assert known_truth.gains(found, "respondent").tolist() == [36, 38]
+    assert known_truth.read_and_unread(found) == "1 of 1"
+    assert known_truth.respondent_and_ranking(found) == "1 of 1"
     # Ranking starts from one in four, so more right answers are no larger gain.
     found = read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]])
-    assert respondent_sweep.read_and_unread(found) == "0 of 1"
-    assert respondent_sweep.respondent_and_ranking(found) == "0 of 1"
+    assert known_truth.read_and_unread(found) == "0 of 1"
+    assert known_truth.respondent_and_ranking(found) == "0 of 1"
 
 
 # The sweep
@@ -224,12 +224,12 @@ def swept_lab(known=(0, 1, 2)):
         rows.append(of_set[0].assign(replication_pct=0.0))
         answers.append(of_set[1])
     lab_table, answers = pd.concat(rows, ignore_index=True), pd.concat(answers, ignore_index=True)
-    return lab_table, respondent_sweep.sweep(lab_table, answers, STATED)
+    return lab_table, known_truth.sweep(lab_table, answers, STATED)
 
 
 def test_the_sweep_gives_the_tables_level_at_the_stated_setting():
     lab_table, swept = swept_lab()
-    assert len(swept) == 2 * 4 * 4 == len(swept.drop_duplicates([*respondent_sweep.KEYS, *SETTING]))
+    assert len(swept) == 2 * 4 * 4 == len(swept.drop_duplicates([*known_truth.KEYS, *SETTING]))
     stated = swept[swept["is_stated"]].reset_index()
     of_quiz = lab_table[lab_table["respondent"] == "respondent"].reset_index()
     for name in ("max_pct", "min_pct", "true_contamination_pct", "n"):
@@ -248,12 +248,12 @@ def test_the_threshold_decides_how_often_e_is_answered():
 def test_readings_that_hold_and_that_hang():
     lab_table, swept = swept_lab()
     readings = {"hangs": lambda rows: f"{rows['none_below'].min():.1f}", "holds": lambda rows: "so"}
-    found = respondent_sweep.readings_table(swept, lab_table, readings).set_index("reading")
+    found = known_truth.readings_table(swept, lab_table, readings).set_index("reading")
     assert found.loc["hangs", ["stated", "n_settings", "n_same"]].tolist() == ["0.5", 16, 4]
     assert not found.loc["hangs", "holds"]
     assert found.loc["holds", ["n_same", "holds", "elsewhere"]].tolist() == [16, True, ""]
-    both = respondent_sweep.readings_table(swept, lab_table, respondent_sweep.READINGS)
-    assert both["reading"].tolist() == list(respondent_sweep.READINGS)
+    both = known_truth.readings_table(swept, lab_table, known_truth.READINGS)
+    assert both["reading"].tolist() == list(known_truth.READINGS)
 
 
 # The dial

@@ -8,17 +8,9 @@ import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
 
-from contamination.dcq import (
-    contaminating,
-    deployment,
-    perturbation,
-    prompts,
-    quizzes,
-    respondents,
-)
+from contamination.dcq import contaminating, quizzes, respondents
 from contamination.dcq.respondents import AnswerRule, BaseRespondent, ChatRespondent, read_letter
-from contamination.lab.benchmarks import TOPICS
-from contamination.lab.grammar import draw_groups
+from contamination.lab.grammar import TOPICS, draw_groups
 from contamination.models.chat import Answer, ChatError, Endpoint, Limits, answer_all
 
 KEY = "key-that-nothing-may-show-0123456789"
@@ -47,7 +39,7 @@ def words_of(text):
 
 def test_the_quiz_prompt_holds_the_words_of_figure_1():
     summary = "Summary: Michele Morgan has died at the age of 96."
-    asked = prompts.quiz_prompt([summary] * 4, "XSum", "test")
+    asked = quizzes.quiz_prompt([summary] * 4, "XSum", "test")
     printed = """Instruction: You are provided with a five-choice quiz. Your task is to correctly
     select the option that exactly corresponds to an instance from the test split of the XSum
     dataset. When selecting the option, you must ensure that you follow the following rules: (1) You
@@ -58,7 +50,7 @@ def test_the_quiz_prompt_holds_the_words_of_figure_1():
     C) {text} D) {text} E) None of the provided options. - - - Answer:""".replace("{text}", summary)
     assert words_of(asked) == printed.split()
     with pytest.raises(ValueError, match="four texts, got 3"):
-        prompts.quiz_prompt(["a", "b", "c"], "XSum", "test")
+        quizzes.quiz_prompt(["a", "b", "c"], "XSum", "test")
 
 
 def plain(text):
@@ -67,25 +59,25 @@ def plain(text):
 
 def test_the_released_prompts_have_the_same_words_with_options_below_their_letters():
     """Layout "released"; capitals stand for stress, and "Instruction:" and marks go."""
-    asked = prompts.quiz_prompt(["w", "x", "y", "z"], "XSum", "test", layout="released")
+    asked = quizzes.quiz_prompt(["w", "x", "y", "z"], "XSum", "test", layout="released")
     assert "---\nA)\nw\n\nB)\nx\n\nC)\ny\n\nD)\nz\n\nE)\nNone of" in asked
     assert asked.endswith("options.\n---\nANSWER:\n") and asked.startswith("You are provided")
     row = {"Summary": "It rained."}
-    released = prompts.perturbation_prompt(row, ["Summary"], layout="released")
+    released = quizzes.perturbation_prompt(row, ["Summary"], layout="released")
     assert "---\nINPUT TEXT:\nSummary: It rained.\n---\nFORMAT:\n\nA)\nFirst word" in released
-    paper = prompts.quiz_prompt(["w", "x", "y", "z"], "XSum", "test").split("- - -")[0]
+    paper = quizzes.quiz_prompt(["w", "x", "y", "z"], "XSum", "test").split("- - -")[0]
     assert plain(paper) == ["instruction:", *plain(asked.split("---")[0])]
-    paper = prompts.perturbation_prompt(row, ["Summary"]).split("- - -")[0]
+    paper = quizzes.perturbation_prompt(row, ["Summary"]).split("- - -")[0]
     assert plain(paper) == ["instruction:", *plain(released.split("---\nINPUT TEXT")[0])]
     # What a perturber answers to it is read.
-    found = perturbation.parse_options(
+    found = quizzes.parse_options(
         "A)\nIt poured.\n\nB)\nIt drizzled.\n\nC)\nIt hailed.\n\nD)\nIt snowed.\n---", ["Summary"]
     )
     assert [one["Summary"] for one in found][::3] == ["It poured.", "It snowed."]
 
 
 def test_the_perturbation_prompt_holds_the_words_of_figure_3():
-    asked = words_of(prompts.perturbation_prompt({"Summary": "It rained."}, ["Summary"]))
+    asked = words_of(quizzes.perturbation_prompt({"Summary": "It rained."}, ["Summary"]))
     printed = """Instruction: Your task is to create a four-choice quiz by replacing the words in
     the provided "Input Text" with their contextually relevant synonyms. The meaning and sentence
     structure of the four options must exactly match every detail in the Input Text. You must not
@@ -116,7 +108,7 @@ PAIR = ["sentence1", "sentence2", "label"]
     ],
 )
 def test_options_are_read_on_the_letters_line_and_below(answer):
-    found = perturbation.parse_options(answer, ["text"])
+    found = quizzes.parse_options(answer, ["text"])
     assert [option["text"] for option in found] == ["one", "two", "three", "four"]
 
 
@@ -125,16 +117,16 @@ def test_columns_and_lines_of_an_option_stay_apart():
         "A) sentence1: first\nline two\nsentence2: second\nlabel: 0 (wrong)\n"
         "B) sentence1: only this\nlabel: 1\nC) sentence2: x\nsentence1: y\nD)"
     )
-    found = perturbation.parse_options(answer, PAIR, ["label"])
+    found = quizzes.parse_options(answer, PAIR, ["label"])
     assert found[0] == {"sentence1": "first\nline two", "sentence2": "second"}
     assert found[1] is None and found[3] is None
     assert found[2] == {"sentence1": "y", "sentence2": "x"}
 
 
 def test_an_option_without_its_letter_is_missing_and_the_others_stay():
-    found = perturbation.parse_options("A) text: one\nC) text: three", ["text"])
+    found = quizzes.parse_options("A) text: one\nC) text: three", ["text"])
     assert found == [{"text": "one"}, None, {"text": "three"}, None]
-    assert perturbation.parse_options("Sorry, I cannot do that.", ["text"]) == [None] * 4
+    assert quizzes.parse_options("Sorry, I cannot do that.", ["text"]) == [None] * 4
 
 
 # Asking for perturbations
@@ -155,7 +147,7 @@ def test_labels_are_kept_and_a_fifth_perturbation_is_distinct(log):
         return good(options_text(*(f"w{n}{k}" for k in "abcd"), label="\nlabel: 7"))
 
     with ScriptedServer(script) as server:
-        made, counts = perturbation.perturb(
+        made, counts = quizzes.perturb(
             rows_of("w"),
             ["text", "label"],
             asking(server, log),
@@ -181,7 +173,7 @@ def test_missing_repeated_and_identical_options_are_counted_and_asked_for_again(
         3: options_text("two", "four", "five", "six"),  # repeated, good, two more than needed
     }
     with ScriptedServer(lambda body, n: good(answers[n])) as server:
-        made, counts = perturbation.perturb(rows_of("w"), ["text"], asking(server, log))
+        made, counts = quizzes.perturb(rows_of("w"), ["text"], asking(server, log))
         assert len(server.bodies) == 3
         # A later round is the same request, kept apart by its replicate.
         assert server.bodies[0] == server.bodies[2]
@@ -202,16 +194,16 @@ def test_what_stays_incomplete_is_left_out_and_counted(log):
 
     with ScriptedServer(script) as server:
         rows = rows_of("fine", "never", "broken")
-        made, counts = perturbation.perturb(rows, ["text"], asking(server, log), max_rounds=2)
+        made, counts = quizzes.perturb(rows, ["text"], asking(server, log), max_rounds=2)
         assert made["index"].tolist() == [0]
         assert counts["is_complete"].tolist() == [True, False, False]
         assert counts["n_refused"].tolist() == [0, 1, 0]
         assert counts["n_missing"].tolist() == [0, 4, 0]
         assert counts["n_error"].tolist() == [0, 0, 2]
         with pytest.raises(ValueError, match=r"no instance got 4 distinct.*missing 8"):
-            perturbation.perturb(rows_of("never more"), ["text"], lambda r: never(r), max_rounds=2)
+            quizzes.perturb(rows_of("never more"), ["text"], lambda r: never(r), max_rounds=2)
     with pytest.raises(ValueError, match="every column is a label"):
-        perturbation.perturb(rows_of("w"), ["label"], never, label_columns=["label"])
+        quizzes.perturb(rows_of("w"), ["label"], never, label_columns=["label"])
 
 
 def never(requests):
@@ -220,13 +212,13 @@ def never(requests):
 
 def test_the_grammar_gives_the_same_table():
     groups = draw_groups(TOPICS, 3, 0, "test", n_paraphrases=5)
-    made = perturbation.quizzes_of_groups(groups, TOPICS.columns)
+    made = quizzes.quizzes_of_groups(groups, TOPICS.columns)
     assert list(made) == ["index", "instance", *released_columns(), "fifth"]
     texts = made.drop(columns="index").to_numpy()
     assert all(len(set(row)) == 6 for row in texts)
     labels = [{text.rpartition("\n")[2] for text in row} for row in texts]
     assert all(len(of_group) == 1 for of_group in labels)
-    assert perturbation.quizzes_of_groups(groups.query("option < 5"), TOPICS.columns)[
+    assert quizzes.quizzes_of_groups(groups.query("option < 5"), TOPICS.columns)[
         "fifth"
     ].tolist() == ["", "", ""]
 
@@ -317,15 +309,15 @@ def knows(texts, originals, bias="A"):
 
 def test_standard_quizzes_are_taken_at_the_least_preferred_positions_only():
     respondent = partial(knows, originals={"o1"}, bias="A")
-    answers = deployment.answer_quizzes(respondent, TABLE, with_second=True)
+    answers = quizzes.answer_quizzes(respondent, TABLE, with_second=True)
     asked = answers.drop_duplicates(["quiz", "position"])
     found = list(zip(asked["quiz"], asked["position"], strict=True))
     standard = [("standard", position) for position in "BCD"]
     assert found == [("modified", ""), *standard, ("second perturbation", "B")]
-    instances = deployment.instances_of(answers)
+    instances = quizzes.instances_of(answers)
     assert instances["answer_at_b"].tolist() == ["B", "A"]
     assert instances["answer_at_a"].tolist() == ["", ""]
-    row = deployment.level_row(answers, 20)
+    row = quizzes.level_row(answers, 20)
     assert (row["max_pct"], row["least_preferred"], row["n_asked"]) == (50.0, "BCD", 10)
 
 
@@ -344,7 +336,7 @@ def answers_at(standard, modified):
 def test_recall_and_precision_of_table_1():
     """Five of ten seen: at B four of them and one other right, at C three and none."""
     answers = answers_at({"B": "BBBBEBEEEE", "C": "CCCEEEEEEE", "D": "E" * 10}, "A" * 10)
-    row = deployment.recall_precision_row(answers, [True] * 5 + [False] * 5, 20)
+    row = quizzes.recall_precision_row(answers, [True] * 5 + [False] * 5, 20)
     assert row["true_contamination_pct"] == row["max_pct"] == 50
     # Kappa equals the maximum, since B was never chosen without an original.
     assert row["min_pct"] == 50
@@ -353,7 +345,7 @@ def test_recall_and_precision_of_table_1():
     # With B at two of ten in the modified quiz it is no longer least preferred.
     biased = answers.copy()
     biased.loc[(biased["quiz"] == "modified") & biased["index"].lt(1), "answer"] = "B"
-    row = deployment.recall_precision_row(biased, [True] * 5 + [False] * 5, 20)
+    row = quizzes.recall_precision_row(biased, [True] * 5 + [False] * 5, 20)
     assert row["min_pct"] == pytest.approx(100 * 4 / 9) and row["recall_min_pct"] == 80
 
 
@@ -361,18 +353,18 @@ def test_the_minimum_of_the_second_quiz_brings_its_own_recall():
     """B and C are right six times each; the second share, 60 %, is the minimum."""
     standard = {"B": "BBBBBBEEEE", "C": "EEEECCCCCC", "D": "E" * 10}
     answers = answers_at(standard, "BAAAAAAAEE")
-    row = deployment.recall_precision_row(answers, [True] * 6 + [False] * 4, 20)
+    row = quizzes.recall_precision_row(answers, [True] * 6 + [False] * 4, 20)
     # The tie goes to C, which the modified quiz never chose: kappa there is 60 % as well.
     assert row["best_position"] == "C" and row["min_pct"] == 60
     assert row["recall_max_pct"] == pytest.approx(100 * 2 / 6)
     assert row["recall_min_pct"] == 100
-    clean = deployment.recall_precision_row(answers, [False] * 10, 20)
+    clean = quizzes.recall_precision_row(answers, [False] * 10, 20)
     assert np.isnan(clean["recall_max_pct"]) and clean["precision_max_pct"] == 0
 
 
 def test_position_rows_count_every_choice():
-    answers = deployment.answer_quizzes(partial(knows, originals={"o2"}), TABLE)
-    rows = deployment.position_rows(
+    answers = quizzes.answer_quizzes(partial(knows, originals={"o2"}), TABLE)
+    rows = quizzes.position_rows(
         answers, source="lab", dataset="d", split="train", model="m"
     ).set_index(["quiz", "position", "option"])["count"]
     assert rows.loc[("standard", "C", "C")] == 1 and rows.loc[("standard", "C", "A")] == 1
@@ -398,14 +390,14 @@ def test_a_chat_model_takes_the_quiz_and_every_kind_of_answer_is_counted(log):
 
     with ScriptedServer(script) as server:
         respondent = ChatRespondent(asking(server, log), "XSum", "test")
-        answers = deployment.answer_quizzes(respondent, many)
+        answers = quizzes.answer_quizzes(respondent, many)
         # Options that stand alike make the same question, which is asked once.
         assert max(server.counts.values()) <= 2
     modified = answers[answers["quiz"] == "modified"]
     assert modified["answer"].tolist() == ["B", "B", "", "", "", ""]
     kinds = ["ok", "ok", "unparsable", "refused", "error", "refused"]
     assert modified["status"].tolist() == kinds
-    row = deployment.level_row(answers, 20)
+    row = quizzes.level_row(answers, 20)
     counted = row["n_valid"] + row["n_refused"] + row["n_error"]
     assert row["n"] == 6 and counted == (answers["status"] != "unparsable").sum()
 
@@ -413,8 +405,8 @@ def test_a_chat_model_takes_the_quiz_and_every_kind_of_answer_is_counted(log):
 def test_a_quiz_that_nobody_answers_is_a_level_of_zero():
     """All refused: the answers stay in the denominator, and nothing looks unasked."""
     refuse = lambda texts: pd.DataFrame({"answer": "", "status": "refused"}, index=texts)  # noqa: E731
-    answers = deployment.answer_quizzes(lambda texts: refuse(range(len(texts))), TABLE)
-    row = deployment.level_row(answers, 20)
+    answers = quizzes.answer_quizzes(lambda texts: refuse(range(len(texts))), TABLE)
+    row = quizzes.level_row(answers, 20)
     assert (row["max_pct"], row["n_valid"], row["n_refused"]) == (0.0, 0, 10)
     assert row["least_preferred"] == "ABCD"
 
@@ -484,10 +476,9 @@ def test_what_cannot_be_stated_is_refused(prior, temperature, none_below, messag
 def lab_lm(tmp_path_factory):
     """An untrained lab model; its answers mean nothing, its mechanics are real."""
     from contamination.core import storage
-    from contamination.lab.recipes import TrainingTexts, recipe_for
     from contamination.lab.tokenizer import train_tokenizer
-    from contamination.lab.training import train
-    from contamination.models.causal import load_causal_lm
+    from contamination.lab.training import TrainingTexts, recipe_for, train
+    from contamination.models.local import load_causal_lm
 
     groups = draw_groups(TOPICS, 60, 0, "background", n_paraphrases=0)
     background = tuple(groups["text"])
@@ -502,13 +493,13 @@ def lab_lm(tmp_path_factory):
 
 def test_a_base_model_scores_each_text_once_after_its_header(lab_lm):
     groups = draw_groups(TOPICS, 4, 0, "test", n_paraphrases=5)
-    table = perturbation.quizzes_of_groups(groups, TOPICS.columns)
+    table = quizzes.quizzes_of_groups(groups, TOPICS.columns)
     taker = BaseRespondent(lab_lm, "topics", "train", STATED)
-    answers = deployment.answer_quizzes(taker.spread_over(table), table, with_second=True)
+    answers = quizzes.answer_quizzes(taker.spread_over(table), table, with_second=True)
     assert set(answers["answer"]) <= set("ABCDE") and answers["status"].eq("ok").all()
-    from contamination.models.causal import option_log_probs
+    from contamination.models.local import option_log_probs
 
-    start = prompts.header("topics", "train")
+    start = quizzes.header("topics", "train")
     by_hand = option_log_probs(lab_lm, [start], [[table["option_b"][0]]])[0][0]
     assert answers["log_prob_b"][0] == pytest.approx(by_hand, abs=1e-4)
     rules = respondents.likelihood_rules(lab_lm, table.drop(columns="index").to_numpy().ravel())
@@ -643,6 +634,6 @@ def test_a_refused_key_gives_one_line_without_the_key():
 
 def test_the_format_names_every_column_of_the_task():
     row = {"sentence1": "a", "sentence2": "b", "label": "1 (entailment)"}
-    assert "A) sentence1:\nsentence2:\nlabel:\nB) sentence1:" in prompts.perturbation_prompt(
+    assert "A) sentence1:\nsentence2:\nlabel:\nB) sentence1:" in quizzes.perturbation_prompt(
         row, list(row)
     )

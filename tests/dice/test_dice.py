@@ -13,24 +13,11 @@ from tiny_models import saved, tiny_llama
 
 from contamination.core import statistics
 from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
-from contamination.dice import (
-    accuracy,
-    answers,
-    controls,
-    detector,
-    dice_figures,
-    experiments,
-    family,
-    fine_tuning,
-    locate,
-    mixtures,
-    paper_rows,
-    pool,
-)
+from contamination.dice import answers, detector, dice_figures, experiments, mixtures, pool
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe
 from contamination.lab.world import World
-from contamination.models.causal import (
+from contamination.models.local import (
     BEFORE_FINAL_NORM,
     hidden_states,
     layer_batches,
@@ -217,7 +204,7 @@ def test_one_forward_pass_gives_all_layers(lms, monkeypatch):
         lambda self, *a, **k: calls.append(len(k["input_ids"])) or forward(self, *a, **k),
     )
     prompts = mixtures.prompts_of(PROBLEMS)
-    states = locate.states_by_layer(lms[0], prompts)
+    states = detector.states_by_layer(lms[0], prompts)
     assert states.shape == (2, 4, 16)
     assert sum(calls) == len(prompts)
 
@@ -236,7 +223,7 @@ def test_distances_by_hand():
     first = np.array([[[3.0, 4.0], [1.0, 0.0]]])
     second = np.array([[[0.0, 0.0], [0.0, 1.0]]])
     with np.errstate(invalid="ignore"):
-        found = locate.distances(first, second)
+        found = detector.distances(first, second)
     assert found["euclidean"].tolist() == [[5.0, pytest.approx(np.sqrt(2))]]
     assert found["relative"][0].tolist() == pytest.approx([2.0, np.sqrt(2)])
     assert found["cosine"][0, 1] == 1.0
@@ -244,12 +231,12 @@ def test_distances_by_hand():
 
 def test_all_tokens_of_one_token_are_the_last_token(lms):
     """The beginning-of-sequence token is the same in both, so a single token decides."""
-    found = locate.distances_all_tokens(*lms, ["a", mixtures.PROMPT.format("b")])
-    states = [locate.states_by_layer(lm, ["a"]) for lm in lms]
+    found = detector.distances_all_tokens(*lms, ["a", mixtures.PROMPT.format("b")])
+    states = [detector.states_by_layer(lm, ["a"]) for lm in lms]
     one, other = (next(layer_batches(lm, ["a"]))[2][2][0] for lm in lms)
     squared = float(((one[:2] - other[:2]) ** 2).sum())
     assert found["euclidean"][0, 2] == pytest.approx(np.sqrt(squared), rel=1e-4)
-    assert found["euclidean"][0, 2] >= locate.distances(*states)["euclidean"][0, 2]
+    assert found["euclidean"][0, 2] >= detector.distances(*states)["euclidean"][0, 2]
     assert found["euclidean"][:, 0].tolist() == [0.0, 0.0]
 
 
@@ -265,8 +252,8 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
         pool.CLEAN: {0: model(*[[0] * 3] * 5)},
         pool.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
     }
-    rows = paper_rows.layer_rows(models, "x", "GSM-i")
-    assert paper_rows.located_layer(rows) == 2
+    rows = experiments.layer_rows(models, "x", "GSM-i")
+    assert experiments.located_layer(rows) == 2
     euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
     assert euclidean["layer"].tolist() == [0, 1, 2, 3, 3]
     assert euclidean["share_argmax"].tolist()[1:4] == pytest.approx([1 / 3, 2 / 3, 0])
@@ -397,29 +384,36 @@ def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
 
 
 def table_of(models):
-    return controls.control_table(models, 1, topic="MATH", centred_on="MATH").set_index("control")
+    return experiments.control_table(models, 1, topic="MATH", centred_on="MATH").set_index(
+        "control"
+    )
 
 
 def test_controls_tell_a_model_detector_from_a_contamination_detector():
     """Models with marks of their own and nothing else: pairs split, strangers do not."""
     found = table_of(pool_of(5, 0.0, 0.0, identity=3.0))
-    assert found.loc[controls.TWO_CLEAN, "auroc_pct"] > 95
-    assert not found.loc[controls.TWO_CLEAN, "holds"]
-    assert not found["holds"].fillna(False)[controls.HELD_OUT]
-    assert found.loc[controls.LAYER_0, "auroc_pct"] == 100
+    assert found.loc[experiments.TWO_CLEAN, "auroc_pct"] > 95
+    assert not found.loc[experiments.TWO_CLEAN, "holds"]
+    assert not found["holds"].fillna(False)[experiments.HELD_OUT]
+    assert found.loc[experiments.LAYER_0, "auroc_pct"] == 100
 
 
 def test_controls_recognise_contamination_and_membership():
     found = table_of(pool_of(5, 6.0, 4.0, identity=0.0))
-    assert abs(found.loc[controls.TWO_CLEAN, "auroc_pct"] - 50) < 20
-    membership = (controls.WITHIN, controls.SWAPPED, controls.PAIRED, controls.SWAPPED_PAIRED)
-    for name in (controls.HELD_OUT, *membership, controls.WITHIN_TAUGHT):
+    assert abs(found.loc[experiments.TWO_CLEAN, "auroc_pct"] - 50) < 20
+    membership = (
+        experiments.WITHIN,
+        experiments.SWAPPED,
+        experiments.PAIRED,
+        experiments.SWAPPED_PAIRED,
+    )
+    for name in (experiments.HELD_OUT, *membership, experiments.WITHIN_TAUGHT):
         assert found.loc[name, "holds"], name
     expected = found["expected_if_detector_works"]
-    names = [controls.TWO_CLEAN, controls.HELD_OUT, controls.DIRECTION]
+    names = [experiments.TWO_CLEAN, experiments.HELD_OUT, experiments.DIRECTION]
     assert expected.loc[names].tolist() == ["at chance", "above chance", "below the MLP"]
-    assert found.loc[controls.TWO_CLEAN_LEARNED, "resampled"] == "pairs of models"
-    assert found.loc[controls.HELD_OUT, "resampled"].startswith("models of each kind")
+    assert found.loc[experiments.TWO_CLEAN_LEARNED, "resampled"] == "pairs of models"
+    assert found.loc[experiments.HELD_OUT, "resampled"].startswith("models of each kind")
 
 
 def test_exchanged_roles_unmask_sets_that_differ_by_themselves():
@@ -429,12 +423,12 @@ def test_exchanged_roles_unmask_sets_that_differ_by_themselves():
     """
     found = table_of(pool_of(6, 3.0, 0.0, identity=0.0, shift_set=2.0))
     for name, swapped in (
-        (controls.WITHIN, controls.SWAPPED),
-        (controls.WITHIN_CLEAN, controls.SWAPPED_CLEAN),
-        (controls.PAIRED, controls.SWAPPED_PAIRED),
+        (experiments.WITHIN, experiments.SWAPPED),
+        (experiments.WITHIN_CLEAN, experiments.SWAPPED_CLEAN),
+        (experiments.PAIRED, experiments.SWAPPED_PAIRED),
     ):
         assert found.loc[name, "ci_low"] > 50 > found.loc[swapped, "ci_high"]
-    for name in (controls.PAIRED_CLEAN, controls.SWAPPED_PAIRED_CLEAN):
+    for name in (experiments.PAIRED_CLEAN, experiments.SWAPPED_PAIRED_CLEAN):
         assert 30 < found.loc[name, "auroc_pct"] < 70
 
 
@@ -495,8 +489,8 @@ def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
     """States that only name their question hold no membership, in clean models or others."""
     models = pool_of(4, 2.0, 0.0, identity=0.0)
     found = table_of(models)
-    assert found.loc[controls.WITHIN, "ci_low"] <= 60
-    assert found.loc[controls.WITHIN_CLEAN, "ci_high"] >= 40
+    assert found.loc[experiments.WITHIN, "ci_low"] <= 60
+    assert found.loc[experiments.WITHIN_CLEAN, "ci_high"] >= 40
     changed = pool_of(4, 2.0, 0.0, identity=0.0)
     for model in changed["GSM-i x5"].values():
         model.states["GSM-i"][experiments.TEST_HALF] += 9
@@ -559,8 +553,8 @@ def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
 @pytest.mark.parametrize(("n_pairs", "expected"), [(1, None), (4, None), (5, False)])
 def test_fewer_than_five_pairs_of_models_say_nothing_of_a_control(n_pairs, expected):
     pairs = [np.array([1.0])] * n_pairs, [np.array([0.0])] * n_pairs
-    row = controls.control_row(
-        controls.TWO_CLEAN, detector.auroc_over_models(*pairs, 2 * n_pairs), 1
+    row = experiments.control_row(
+        experiments.TWO_CLEAN, detector.auroc_over_models(*pairs, 2 * n_pairs), 1
     )
     assert row["holds"] is expected and "verdict" not in row
 
@@ -571,7 +565,7 @@ def test_the_smaller_kind_counts_where_models_are_drawn():
     ones, zeros = [np.array([1.0])] * 10, [np.array([0.0])] * 10
     found = detector.auroc_over_models(ones, zeros, 7, models)
     assert found.n_drawn == 2
-    assert controls.control_row(controls.HELD_OUT, found, 1)["holds"] is None
+    assert experiments.control_row(experiments.HELD_OUT, found, 1)["holds"] is None
 
 
 def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
@@ -589,8 +583,8 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
             for name, distance in distances.items()
         }
         for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
-            rows = paper_rows.layer_rows(models, name, "GSM-i")
-            rows = family.judge_layers(*statistics.with_p_adjusted(rows))
+            rows = experiments.layer_rows(models, name, "GSM-i")
+            rows = experiments.judge_layers(*statistics.with_p_adjusted(rows))
             row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
             assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
             assert row["verdict"] == word
@@ -606,8 +600,7 @@ def lab(tokenizer):
 
 
 def tiny_base(lab):
-    from contamination.lab.recipes import recipe_for
-    from contamination.lab.training import train
+    from contamination.lab.training import recipe_for, train
 
     texts = lab.texts()
     shape = {"n_layers": 1, "width": 16, "n_heads": 2}
@@ -622,7 +615,7 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
         pool.Condition("GSM-i x1", "GSM-i", 1, 1),
     ]
     n_trained = []
-    fit = fine_tuning.train.__globals__["fit"]
+    fit = pool.train.__globals__["fit"]
 
     def counted(*args):
         if len(n_trained) == 2 and stop:
@@ -630,7 +623,7 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
         n_trained.append(1)
         return fit(*args)
 
-    monkeypatch.setitem(fine_tuning.train.__globals__, "fit", counted)
+    monkeypatch.setitem(pool.train.__globals__, "fit", counted)
     stop = True
     with pytest.raises(KeyboardInterrupt):
         pool.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
@@ -655,11 +648,11 @@ def test_the_four_conditions_pair_two_clean_models_that_differ_in_their_rows(lab
 def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
     """Both ways change the blocks, lower the loss, and give a checkpoint that loads by itself."""
     rows = mixtures.rows_of(PROBLEMS) * 8
-    settings = fine_tuning.Settings(3e-2, 2, lora=lora, dtype="float32")
-    folder = fine_tuning.fine_tune(checkpoints[0], rows, settings)
-    assert fine_tuning.fine_tune(checkpoints[0], rows, settings) == folder
+    settings = pool.Settings(3e-2, 2, lora=lora, dtype="float32")
+    folder = pool.fine_tune(checkpoints[0], rows, settings)
+    assert pool.fine_tune(checkpoints[0], rows, settings) == folder
     other = dataclasses.replace(settings, seed=1)
-    assert fine_tuning.fine_tune(checkpoints[0], rows[:4], other) != folder
+    assert pool.fine_tune(checkpoints[0], rows[:4], other) != folder
     before, after = (load_causal_lm(path) for path in (checkpoints[0], folder))
     gain = [answers.accuracy_row(lm, PROBLEMS, 2)["answer_log_prob"] for lm in (before, after)]
     assert gain[1] > gain[0] + 0.5
@@ -669,24 +662,24 @@ def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
 
 
 def test_a_damaged_fine_tuning_is_named_and_made_again(checkpoints):
-    rows, settings = mixtures.rows_of(PROBLEMS)[:4], fine_tuning.Settings(dtype="float32")
-    weights = fine_tuning.fine_tune(checkpoints[0], rows, settings) / "model.safetensors"
+    rows, settings = mixtures.rows_of(PROBLEMS)[:4], pool.Settings(dtype="float32")
+    weights = pool.fine_tune(checkpoints[0], rows, settings) / "model.safetensors"
     whole = weights.read_bytes()
     flip(weights)
     with pytest.warns(UserWarning, match=said_of(weights.parent)):
-        assert fine_tuning.fine_tune(checkpoints[0], rows, settings) == weights.parent
+        assert pool.fine_tune(checkpoints[0], rows, settings) == weights.parent
     assert weights.read_bytes() == whole
 
 
 def test_prompts_are_not_learned(lms):
-    ids, labels = fine_tuning._tokens(lms[0], ("What?", "Yes"), 100)
+    ids, labels = pool._tokens(lms[0], ("What?", "Yes"), 100)
     n_prompt = len(lms[0].tokenizer("What?").input_ids)
     assert labels[:n_prompt] == [-100] * n_prompt
     assert labels[n_prompt:] == ids[n_prompt:] and ids[-1] == lms[0].tokenizer.eos_token_id
     with pytest.raises(ValueError, match="empty response"):
-        fine_tuning._tokens(lms[0], ("What?", ""), 100)
+        pool._tokens(lms[0], ("What?", ""), 100)
     with pytest.raises(ValueError, match="at least one row"):
-        fine_tuning.fine_tune("nothing", [], fine_tuning.Settings())
+        pool.fine_tune("nothing", [], pool.Settings())
 
 
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
@@ -695,7 +688,7 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
     one, other = (pool.measure(lm, problems) for lm in lms)
     measured = {pool.CONTAMINATED: {0: one}, pool.CLEAN: {0: other}, pool.BASE: {0: other}}
     named = {pool.CONTAMINATED: lms[0], pool.BASE: lms[1]}
-    rows = paper_rows.decoding_rows(named, measured, problems, 2, [0.0, 1.0], [1, 50], 3)
+    rows = experiments.decoding_rows(named, measured, problems, 2, [0.0, 1.0], [1, 50], 3)
     assert len(rows) == 4 * (1 + len(answers.BASELINES))
     wide = rows.pivot(index="method", columns=["setting", "value"], values="auroc_pct")
     assert wide.loc["DICE"].tolist() == [100.0] * 4
@@ -739,10 +732,10 @@ def test_the_title_counts_flags_with_and_without_inflation():
 
 
 def test_floor_is_checked_in_one_line():
-    assert accuracy.check_floor([40, 50], [30, 60]) == 45
+    assert pool.check_floor([40, 50], [30, 60]) == 45
     for accuracies in ([10, 20], [90, 80]):
         with pytest.raises(ValueError, match="outside 30 to 60 %: change n_skill_rows"):
-            accuracy.check_floor(accuracies, [30, 60])
+            pool.check_floor(accuracies, [30, 60])
 
 
 def test_the_lesson_asks_for_the_models_of_notebook_00():

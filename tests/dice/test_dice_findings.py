@@ -7,27 +7,20 @@ import pytest
 from contamination.core import statistics
 from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.data.published.compare import published_vs_recomputed
-from contamination.dice import (
-    accuracy,
-    controls,
-    family,
-    paper_rows,
-    pool,
-    published_tables,
-)
+from contamination.dice import experiments, pool, published_tables
 
 NAMES = {
-    name.lower(): getattr(controls, name)
+    name.lower(): getattr(experiments, name)
     for name in ("WITHIN", "WITHIN_CLEAN", "PAIRED", "PAIRED_CLEAN", "SWAPPED", "SWAPPED_CLEAN")
 }
-NAMES |= {"swapped_paired": controls.SWAPPED_PAIRED, "strangers": controls.HELD_OUT}
-NAMES |= {"swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN, "clean": controls.TWO_CLEAN}
+NAMES |= {"swapped_paired": experiments.SWAPPED_PAIRED, "strangers": experiments.HELD_OUT}
+NAMES |= {"swapped_paired_clean": experiments.SWAPPED_PAIRED_CLEAN, "clean": experiments.TWO_CLEAN}
 
 
 def with_verdicts(rows, of="judge_inflation", **how):
     """Rows with the verdicts that they have where no other table has tests."""
     (rows,) = statistics.with_p_adjusted(rows)
-    return getattr(family, of)(rows, **how)
+    return getattr(experiments, of)(rows, **how)
 
 
 def accuracies(seen, fresh, n_models=5, other_clean=40.0):
@@ -58,7 +51,7 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
     seen, fresh, n_models, other_clean, verdict
 ):
     scores = accuracies(seen, fresh, n_models, other_clean)
-    gain = with_verdicts(accuracy.gains(scores)).set_index("condition")
+    gain = with_verdicts(pool.gains(scores)).set_index("condition")
     row = gain.loc["x"]
     expected = ["n_models", "gain_seen", "gain_fresh", "inflation_points"]
     values = [n_models, seen - 40, fresh - 40, seen - fresh]
@@ -69,24 +62,24 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
         )
     assert gain.loc[pool.OTHER_CLEAN, "verdict"] == ""
     assert row["verdict"] == verdict
-    gaps = accuracy.inflation(scores).groupby("condition")["gap_points"].mean()
+    gaps = pool.inflation(scores).groupby("condition")["gap_points"].mean()
     assert gaps["x"] == pytest.approx(seen - fresh) and gaps["clean"] == pytest.approx(0)
 
 
 def test_where_gsm_ii_was_seen_the_sets_exchange_roles():
     """Forty points on GSM-ii, none on GSM-i: inflated, and on no account by minus forty."""
     scores = accuracies(40.0, 80.0).replace({"condition": {"x": "GSM-ii x5"}})
-    row = with_verdicts(accuracy.gains(scores)).set_index("condition").loc["GSM-ii x5"]
+    row = with_verdicts(pool.gains(scores)).set_index("condition").loc["GSM-ii x5"]
     names = ["gain_seen", "gain_fresh", "inflation_points"]
     assert row[names].tolist() == pytest.approx([40, 0, 40]) and row["verdict"] == SHOWN
-    gaps = accuracy.inflation(scores).set_index("condition").loc["GSM-ii x5"]
+    gaps = pool.inflation(scores).set_index("condition").loc["GSM-ii x5"]
     assert gaps["gap_points"].mean() == pytest.approx(40)
     assert gaps["accuracy_seen_pct"].mean() == 80 and gaps["accuracy_fresh_pct"].mean() == 40
     # Other clean models that gain as much on GSM-i are no control of it; those on GSM-ii are.
     for other, word in ((95.0, SHOWN), (-15.0, CONTROL_FAILS)):
         scores = accuracies(40.0, 80.0, other_clean=other)
         scores = scores.replace({"condition": {"x": "GSM-ii x5"}})
-        found = with_verdicts(accuracy.gains(scores)).set_index("condition")
+        found = with_verdicts(pool.gains(scores)).set_index("condition")
         assert found.loc["GSM-ii x5", "verdict"] == word
 
 
@@ -95,14 +88,14 @@ def test_an_inflation_over_clean_models_that_lost_the_skill_fails_its_control(cl
     """They answer nothing, or there is no room above them, so the difference says nothing."""
     scores = accuracies(90.0, 42.0)
     scores.loc[scores["condition"] == "clean", "accuracy_pct"] += clean - 40
-    found = with_verdicts(accuracy.gains(scores), floor_pct=(30, 60)).set_index("condition")
+    found = with_verdicts(pool.gains(scores), floor_pct=(30, 60)).set_index("condition")
     assert found.loc["x", "reference_pct"] == pytest.approx(clean)
     assert found.loc["x", "verdict"] == CONTROL_FAILS
 
 
 def test_a_correction_for_many_tests_takes_a_small_inflation_back():
     """Twelve points, and p of 0.04: enough alone, and not as one of three tests."""
-    gains = accuracy.gains(accuracies(90.0, 42.0)).query("condition == 'x'")
+    gains = pool.gains(accuracies(90.0, 42.0)).query("condition == 'x'")
     gains = gains.assign(inflation_points=12.0, ci_low=0.5, ci_high=23.5, p=0.04)
     layers = pd.DataFrame({"located": [True, False], "p": [0.001, np.nan]})
     layers = layers.assign(ci_low=0.6, ci_high=0.9)
@@ -115,7 +108,7 @@ def test_a_correction_for_many_tests_takes_a_small_inflation_back():
         + with_verdicts(aurocs, "judge_aurocs")["verdict"].tolist()
     )
     assert alone == [SHOWN] * 2
-    found = family.with_verdicts(gains, layers, aurocs)
+    found = experiments.with_verdicts(gains, layers, aurocs)
     words = [word for table in found for word in table["verdict"]]
     assert words == [OPEN, SHOWN, "", OPEN]
     assert [table["p_adjusted"].iloc[0] for table in found] == pytest.approx([0.06, 0.003, 0.06])
@@ -126,15 +119,15 @@ def test_a_set_that_is_easier_by_itself_inflates_nothing():
     rows = [("clean", 0, 52.0, 40.0), ("clean", 1, 48.0, 40.0), ("x", 0, 90.0, 42.0)]
     wide = pd.DataFrame(rows, columns=["condition", "seed", "GSM-i", "GSM-ii"])
     table = wide.melt(["condition", "seed"], var_name="benchmark", value_name="accuracy_pct")
-    gaps = accuracy.inflation(table).set_index(["condition", "seed"])["gap_points"]
+    gaps = pool.inflation(table).set_index(["condition", "seed"])["gap_points"]
     assert gaps.to_dict() == {("clean", 0): 2.0, ("clean", 1): -2.0, ("x", 0): 38.0}
 
 
 def test_a_flag_stands_beside_the_inflation_and_is_no_verdict_on_it():
-    gains = with_verdicts(accuracy.gains(accuracies(90.0, 42.0)))
+    gains = with_verdicts(pool.gains(accuracies(90.0, 42.0)))
     flags = pd.DataFrame({"condition": ["x", "x", "clean"], "benchmark": "GSM-i"})
     flags["flag"] = [0.9, 0.3, 0.1]
-    table = paper_rows.with_flags(gains, flags).set_index("condition")
+    table = experiments.with_flags(gains, flags).set_index("condition")
     assert table.loc["x", "flag"] == pytest.approx(0.6) and table.loc["x", "flagged"]
     assert pd.isna(table.loc[pool.OTHER_CLEAN, "flagged"])  # no detector met it
     assert table["verdict"].tolist() == gains["verdict"].tolist()
@@ -162,7 +155,7 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
 )
 def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):
     table = with_verdicts(
-        paper_rows.add_clean_difference(table_2(main, clean, n_models)), "judge_aurocs"
+        experiments.add_clean_difference(table_2(main, clean, n_models)), "judge_aurocs"
     )
     row, control = (row for _, row in table.iterrows())
     assert (row["verdict"], control["verdict"]) == (verdict, "")
@@ -175,13 +168,13 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
 @pytest.mark.parametrize(("asked", "method"), [("GSM-hard", "DICE"), ("GSM-i", "PPL")])
 def test_clean_rows_outside_the_family_add_no_test(asked, method):
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), other=asked).assign(method=method)
-    found = with_verdicts(paper_rows.add_clean_difference(rows), "judge_aurocs")
+    found = with_verdicts(experiments.add_clean_difference(rows), "judge_aurocs")
     assert found["p"].isna().all() and found["verdict"].tolist() == ["", ""]
 
 
 def test_a_row_without_a_control_claims_nothing():
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
-    assert with_verdicts(paper_rows.add_clean_difference(rows), "judge_aurocs")[
+    assert with_verdicts(experiments.add_clean_difference(rows), "judge_aurocs")[
         "verdict"
     ].tolist() == [""]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from contamination.dice import question_map
+from contamination.dice import dice_figures
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models import sentences
 
@@ -49,17 +49,17 @@ def test_a_vector_is_the_mean_of_the_tokens_and_padding_counts_for_nothing(encod
 def test_the_title_says_how_many_questions_lie_nearest_to_their_kind(encoder, by_set):
     """Sums and proofs share few words; a question under both names lies nearest to its twin."""
     for model in ("", str(encoder)):
-        figure = question_map.question_map(PROBLEMS, model, 0, by_set)
+        figure = dice_figures.question_map(PROBLEMS, model, 0, by_set)
         share, n = figure.axes[0].get_title().split(" % of ")
         assert n == "16 questions lie nearest to one of their own kind (by chance: 47 %)"
         assert model or share == "100"
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == ({"GSM-i", "MATH"} if by_set else {"GSM sets", "other families"})
     mixed = {"GSM-i": PROBLEMS["GSM-i"], "MATH": PROBLEMS["GSM-i"]}
-    assert question_map.question_map(mixed, "", 0).axes[0].get_title().startswith("0 % of 16")
+    assert dice_figures.question_map(mixed, "", 0).axes[0].get_title().startswith("0 % of 16")
 
 
 def test_of_a_large_set_some_are_drawn(monkeypatch):
-    monkeypatch.setattr(question_map, "MOST_OF_A_SET", 5)
-    figure = question_map.question_map(PROBLEMS, "", 0)
+    monkeypatch.setattr(dice_figures, "MOST_OF_A_SET", 5)
+    figure = dice_figures.question_map(PROBLEMS, "", 0)
     assert "of 10 questions" in figure.axes[0].get_title()

@@ -19,7 +19,7 @@ from wordfreq import zipf_frequency
 
 from contamination.data import partitions
 from contamination.lab import grammar
-from contamination.lab.benchmarks import BENCHMARKS, OTHER_DISTRIBUTIONS, event_articles
+from contamination.lab.grammar import BENCHMARKS, OTHER_DISTRIBUTIONS, event_articles
 
 N_GROUPS = 2_000
 WORD = r"\w+"

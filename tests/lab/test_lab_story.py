@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from contamination.lab import story
+from contamination.lab import grammar
 
 
 @pytest.fixture(scope="module")
 def tale():
-    return story.build_story(n_chapters=40, n_people=8, n_tales=30, seed=3)
+    return grammar.build_story(n_chapters=40, n_people=8, n_tales=30, seed=3)
 
 
 def words_of(texts):
@@ -17,12 +17,13 @@ def words_of(texts):
 
 
 def test_the_same_seed_gives_the_same_story(tale):
-    again = story.build_story(40, 8, 30, 3)
+    again = grammar.build_story(40, 8, 30, 3)
     assert again.chapters.equals(tale.chapters)
     assert again.questions.equals(tale.questions)
     assert again.tales == tale.tales
     assert (
-        story.build_story(40, 8, 30, 4).chapters["text"].tolist() != tale.chapters["text"].tolist()
+        grammar.build_story(40, 8, 30, 4).chapters["text"].tolist()
+        != tale.chapters["text"].tolist()
     )
 
 
@@ -71,5 +72,5 @@ def test_articles_fit(tale):
 
 def test_a_question_is_read_with_its_answer(tale):
     first = tale.questions.iloc[0]
-    text = story.question_texts(tale.questions)[0]
+    text = grammar.question_texts(tale.questions)[0]
     assert text == f"Question: {first['question']}\nAnswer: {first['answer']}"

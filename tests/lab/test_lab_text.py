@@ -9,7 +9,7 @@ from notebook_files import locked_versions
 
 from contamination.core import storage
 from contamination.core.overlap import ngram_overlap_share, ngrams
-from contamination.lab import docstrings, passages
+from contamination.lab import passages
 
 MODULE = '''
 """A module whose docstring holds more than eight words in all."""
@@ -41,9 +41,9 @@ add_newdoc("pkg", "Mean", ("merge", """Merge two averages into the average of al
 def collected(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(storage.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
-        first = docstrings.collect_docstrings()
+        first = passages.collect_docstrings()
         # The second call reads the cached table, and must read the same.
-        pd.testing.assert_frame_equal(docstrings.collect_docstrings(), first)
+        pd.testing.assert_frame_equal(passages.collect_docstrings(), first)
         return first
 
 
@@ -60,7 +60,7 @@ def test_a_docstring_becomes_prose_without_examples_underlines_and_dates(tmp_pat
     for left_out in ("tests", "distutils"):
         (tmp_path / left_out).mkdir()
         (tmp_path / left_out / "stats.py").write_text(MODULE)
-    table = docstrings.read_docstrings(tmp_path, "pkg")
+    table = passages.read_docstrings(tmp_path, "pkg")
     assert table["page"].tolist() == ["pkg.stats", "pkg.stats.Mean", "pkg.stats.merge"]
     assert set(table["family"]) == {"pkg.stats"}
     mean = table.set_index("page").loc["pkg.stats.Mean"]
@@ -76,32 +76,32 @@ def test_how_python_indents_a_docstring_does_not_matter():
     # Since 3.13 the interpreter strips the indentation itself.
     raw = ast.get_docstring(ast.parse(MODULE).body[1], clean=False)
     assert inspect.cleandoc(raw) != raw
-    assert docstrings.clean_docstring(raw) == docstrings.clean_docstring(inspect.cleandoc(raw))
+    assert passages.clean_docstring(raw) == passages.clean_docstring(inspect.cleandoc(raw))
     # The first line stands without the indentation of the others.
     first = ".. versionadded:: 1.2\n            Gone.\n\n        Kept."
-    assert docstrings.clean_docstring(first) == ("Kept.", "1.2")
+    assert passages.clean_docstring(first) == ("Kept.", "1.2")
 
 
 def test_the_corpus_is_the_same_everywhere_and_another_one_is_named(collected, monkeypatch):
-    assert docstrings.hash_of_table(collected) == docstrings.DOCSTRINGS
-    assert docstrings.hash_of_table(docstrings.collect_signatures()) == docstrings.SIGNATURES
+    assert passages.hash_of_table(collected) == passages.DOCSTRINGS
+    assert passages.hash_of_table(passages.collect_signatures()) == passages.SIGNATURES
     changed = collected.assign(text=["Another text.", *collected["text"][1:]])
-    assert docstrings.hash_of_table(changed) != docstrings.DOCSTRINGS
-    monkeypatch.setattr(docstrings, "SIGNATURES", docstrings.DOCSTRINGS)
+    assert passages.hash_of_table(changed) != passages.DOCSTRINGS
+    monkeypatch.setattr(passages, "SIGNATURES", passages.DOCSTRINGS)
     with pytest.warns(UserWarning, match=r"signatures of numpy .* are not those of the lock"):
-        docstrings.collect_signatures()
+        passages.collect_signatures()
 
 
 def test_the_corpus_is_that_of_the_versions_in_the_lock(collected):
     """Another version of one of the four in the lock would move every number of the lab."""
     versions = collected.groupby("package")["package_version"].first()
     locked = locked_versions()
-    for package, name in docstrings.PACKAGES.items():
+    for package, name in passages.PACKAGES.items():
         assert versions[package] == locked[name]
 
 
 def test_the_four_packages_give_megabytes_of_distinct_prose(collected):
-    assert list(collected.columns) == docstrings.COLUMNS
+    assert list(collected.columns) == passages.DOCSTRING_COLUMNS
     assert set(collected["package"]) == {"numpy", "scipy", "pandas", "sklearn"}
     assert collected["text"].is_unique
     assert collected["text"].str.len().sum() > 5_000_000
@@ -154,7 +154,7 @@ def test_the_raw_split_leaks_members_into_non_members(splits):
 def test_members_of_the_date_split_are_the_older_half_of_each_package(splits):
     split = splits["split_by_version"]
     for _, group in split[split["role"] != "background"].groupby("package"):
-        order = group["version"].map(docstrings.version_order)
+        order = group["version"].map(passages.version_order)
         assert max(order[group["role"] == "member"]) < min(order[group["role"] == "non-member"])
         assert 0.3 < (group["role"] == "member").mean() < 0.7
 

@@ -17,9 +17,15 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 
 from contamination.core import storage
 from contamination.lab import training
-from contamination.lab.packing import IGNORED, training_stream
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for, recipe_hash
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
+from contamination.lab.training import (
+    IGNORED,
+    Dose,
+    TrainingTexts,
+    recipe_for,
+    recipe_hash,
+    training_stream,
+)
 from contamination.models.loading import load_causal_lm
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 
 from contamination.lab import world
-from contamination.lab.packing import background_read
-from contamination.lab.recipes import Dose, Recipe
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
-from contamination.lab.training import describe
+from contamination.lab.training import Dose, Recipe, background_read, describe
 
 PROSE = "the sparse matrix holds one value for each row of the table and no other "
 

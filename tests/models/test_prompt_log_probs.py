@@ -15,13 +15,15 @@ from contamination.models.prompt_log_probs import (
     ECHO,
     FORMS,
     PROBE,
+    check_spelling,
     known_form,
+    of_completion,
     probe,
     probe_requests,
     prompt_log_probs,
+    within_template,
 )
 from contamination.models.response_log import ResponseLog
-from contamination.models.text_tokens import check_spelling, of_completion, within_template
 
 TEXTS = ["One heron waited by the river.", "Two more came at dusk, and none left."]
 PRICE = Price(1.0, 1.0, "2024-01-31")

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, LlamaConfig
 
 from contamination.core import storage
 from contamination.models import source
-from contamination.models.causal import complete, load_causal_lm, token_log_probs
+from contamination.models.local import complete, load_causal_lm, token_log_probs
 
 CONFIG = LlamaConfig(
     vocab_size=200,

@@ -14,7 +14,7 @@ from wheels import built
 import contamination
 from contamination import __main__ as command
 from contamination.audit import arguments
-from contamination.core import manifest, storage
+from contamination.core import run, storage
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CARRIED = [f"params/audit/{name}.jsonl" for name in ("sample", "unseen")]
@@ -107,4 +107,4 @@ def test_without_a_checkout_the_project_s_files_are_those_of_the_package(tmp_pat
     assert storage.Outputs().folder == tmp_path / "outputs/interactive"
     # A repository around an installed package is somebody else's.
     subprocess.run(["git", "init", "-q"], check=True)
-    assert manifest._git_state() == {"commit": None, "dirty": None}
+    assert run._git_state() == {"commit": None, "dirty": None}

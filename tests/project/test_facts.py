@@ -17,7 +17,7 @@ from notebook_files import EVERY_NOTEBOOK, ROOT
 from scipy import stats
 
 from contamination.dice import published_tables as dice_tables
-from contamination.min_k.wikimia_tables import printed_average, wikimia_blind_table
+from contamination.min_k.auc_tables import printed_average, wikimia_blind_table
 from contamination.study.scores import display_name
 from contamination.study.shift import CONTROLS
 

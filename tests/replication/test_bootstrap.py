@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contamination.replication import bootstrap
+from contamination.replication import algorithms
 
 hundredths = st.lists(st.integers(0, 100), min_size=3, max_size=4)
 
@@ -18,7 +18,7 @@ def test_exact_paired_p_is_that_of_all_resamples(guided, data):
     differences = np.array(guided) - np.array(general)
     resamples = itertools.product(differences, repeat=len(differences))
     brute = np.mean([sum(resample) <= 0 for resample in resamples])
-    exact = bootstrap.paired_bootstrap_p(np.array(guided) / 100, np.array(general) / 100)
+    exact = algorithms.paired_bootstrap_p(np.array(guided) / 100, np.array(general) / 100)
     assert exact == pytest.approx(brute)
 
 
@@ -31,7 +31,7 @@ def test_exact_unpaired_p_is_that_of_all_resamples(guided, general):
         itertools.product(guided, repeat=3), itertools.product(general, repeat=3)
     )
     brute = np.mean([sum(a) <= sum(b) for a, b in pairs])
-    exact = bootstrap.unpaired_bootstrap_p(np.array(guided) / 100, np.array(general) / 100)
+    exact = algorithms.unpaired_bootstrap_p(np.array(guided) / 100, np.array(general) / 100)
     assert exact == pytest.approx(brute)
 
 
@@ -40,7 +40,7 @@ def test_sign_flip_p_is_that_of_all_sign_patterns(differences):
     differences = np.array(differences)
     signs = np.array(list(itertools.product((-1, 1), repeat=len(differences))))
     brute = ((signs * np.abs(differences)).sum(axis=1) >= differences.sum()).mean()
-    exact = bootstrap.sign_flip_p((differences + 10) / 100, np.full(len(differences), 0.1))
+    exact = algorithms.sign_flip_p((differences + 10) / 100, np.full(len(differences), 0.1))
     assert exact == pytest.approx(brute)
 
 
@@ -49,14 +49,14 @@ def test_the_smallest_sign_flip_p_counts_the_differences_that_are_not_zero(diffe
     """Ties do not matter: no sign pattern but one has the largest sum."""
     differences = np.array(differences)
     general = np.full(len(differences), 0.1)
-    smallest = bootstrap.smallest_sign_flip_p((differences + 10) / 100, general)
-    reached = bootstrap.sign_flip_p((np.abs(differences) + 10) / 100, general)
+    smallest = algorithms.smallest_sign_flip_p((differences + 10) / 100, general)
+    reached = algorithms.sign_flip_p((np.abs(differences) + 10) / 100, general)
     assert smallest == pytest.approx(reached)
 
 
 def test_the_bootstrap_interval_of_a_mean_difference_is_that_of_resamples():
     guided, general = np.array([0.5, 0.4, 0.1, 0.3, 0.9]), np.array([0.1, 0.3, 0.2, 0.3, 0.2])
-    ends = bootstrap.paired_bootstrap_interval(guided, general)
+    ends = algorithms.paired_bootstrap_interval(guided, general)
     drawn = np.random.default_rng(0).integers(0, 5, (50_000, 5))
     means = (guided - general)[drawn].mean(axis=1)
     assert ends == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.01)
@@ -69,8 +69,8 @@ def test_sign_flips_keep_their_level_where_the_bootstrap_does_not():
     for _ in range(400):
         general = rng.integers(20, 60, 10) / 100
         guided = general + rng.choice([-1, 1], 10) * rng.integers(1, 20, 10) / 100
-        found["flip"] += bootstrap.sign_flip_p(guided, general) <= 0.05
-        found["bootstrap"] += bootstrap.paired_bootstrap_p(guided, general) <= 0.05
+        found["flip"] += algorithms.sign_flip_p(guided, general) <= 0.05
+        found["bootstrap"] += algorithms.paired_bootstrap_p(guided, general) <= 0.05
     assert 7 <= found["flip"] <= 36
     assert found["bootstrap"] > found["flip"]
 
@@ -78,23 +78,23 @@ def test_sign_flips_keep_their_level_where_the_bootstrap_does_not():
 def test_sampled_p_approaches_the_exact_one():
     guided = np.array([0.35, 0.01, 0.4, 0.3, 0.2])
     general = np.array([0.1, 0.3, 0.2, 0.35, 0.15])
-    exact = bootstrap.paired_bootstrap_p(guided, general)
-    sampled = bootstrap.sampled_paired_bootstrap_p(guided, general, 20_000, seed=0)
+    exact = algorithms.paired_bootstrap_p(guided, general)
+    sampled = algorithms.sampled_paired_bootstrap_p(guided, general, 20_000, seed=0)
     # Four standard errors of a share of 20,000.
     assert abs(sampled - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
 
 
 def test_bootstrap_tests_refuse_scores_they_cannot_treat_exactly():
     with pytest.raises(ValueError, match="two decimals"):
-        bootstrap.paired_bootstrap_p(np.array([0.123]), np.array([0.1]))
+        algorithms.paired_bootstrap_p(np.array([0.123]), np.array([0.1]))
     with pytest.raises(ValueError, match="differ in number"):
-        bootstrap.paired_bootstrap_p(np.array([0.1, 0.2]), np.array([0.1]))
+        algorithms.paired_bootstrap_p(np.array([0.1, 0.2]), np.array([0.1]))
     with pytest.raises(ValueError, match="one score per instance"):
-        bootstrap.paired_bootstrap_p(np.array([]), np.array([]))
+        algorithms.paired_bootstrap_p(np.array([]), np.array([]))
 
 
 def test_chance_of_significance_near_the_level():
-    assert bootstrap.chance_of_significance(0.0) == 1.0
-    assert bootstrap.chance_of_significance(1.0) == 0.0
+    assert algorithms.chance_of_significance(0.0) == 1.0
+    assert algorithms.chance_of_significance(1.0) == 0.0
     # At p = 0.05 about half of all seeds find p <= 0.05.
-    assert 0.45 < bootstrap.chance_of_significance(0.05) < 0.56
+    assert 0.45 < algorithms.chance_of_significance(0.05) < 0.56

@@ -12,9 +12,12 @@ from contamination.core import run
 from contamination.core.verdicts import OPEN, RULED_OUT, SHOWN
 from contamination.data import published
 from contamination.models import judging
-from contamination.replication import agreement, decisions, published_tables, released_texts
-from contamination.replication.algorithm1 import compare_instructions
-from contamination.replication.algorithm2 import is_contaminated, partition_mark
+from contamination.replication import agreement, decisions, released_texts
+from contamination.replication.algorithms import (
+    compare_instructions,
+    is_contaminated,
+    partition_mark,
+)
 
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
@@ -81,7 +84,7 @@ def twenty_instances(guided):
     more = pd.concat([instances, instances])
     for metric in ("rouge", "bleurt"):
         more[f"{metric}_guided"] = guided(more[f"{metric}_general"]).round(2)
-    return published_tables.replication_published(more, n_resamples=20)
+    return released_texts.replication_published(more, n_resamples=20)
 
 
 def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
@@ -116,7 +119,7 @@ def test_table_1_matches_and_stands_beside_constant_answers(success):
 
 def test_rates_of_section_5_follow_from_the_printed_marks(tests, marks, success):
     def rates(table):
-        cells = published_tables.recomputed_cells(tests, marks, table)
+        cells = released_texts.recomputed_cells(tests, marks, table)
         cells = cells[cells["table"].eq("Section 5 text")]
         return cells.set_index("model")["recomputed"].to_dict()
 
@@ -134,8 +137,8 @@ def test_a_partition_marked_otherwise_changes_the_rate_of_section_5(tests, judge
     found &= cells["split"].eq("test")  # the one that the human label calls contaminated
     assert found.sum() == 1
     changed = cells.assign(value=cells["value"].where(~found, "✓"))
-    monkeypatch.setattr(published_tables, "printed_cells", lambda: changed)
-    table = published_tables.replication_success(tests, judged).set_index(["model", "algorithm"])
+    monkeypatch.setattr(released_texts, "printed_cells", lambda: changed)
+    table = released_texts.replication_success(tests, judged).set_index(["model", "algorithm"])
     row = table.loc[("GPT-3.5", "Did-ChatGPT-Cheat?")]
     assert (row["n_right"], row["n_found"], row["n_flagged"]) == (12, 1, 1)
 
@@ -192,8 +195,8 @@ def test_a_correction_for_many_judges_takes_a_small_agreement_back(judged, monke
             return of_one(labels, ["near-exact"] * 20, ["p"] * 20)
 
         rows = []
-        monkeypatch.setattr(published_tables, "agreement_row", row)
-        return published_tables.judge_agreement(judged)["holds"][0]
+        monkeypatch.setattr(released_texts, "agreement_row", row)
+        return released_texts.judge_agreement(judged)["holds"][0]
 
     of_one = agreement.agreement_row
     assert of_one(["near-exact"] * 15 + ["inexact"] * 5, ["near-exact"] * 20, ["p"] * 20)["holds"]
@@ -201,7 +204,7 @@ def test_a_correction_for_many_judges_takes_a_small_agreement_back(judged, monke
 
 
 def test_judge_agreement_of_the_released_labels(judged):
-    table = published_tables.judge_agreement(judged).set_index(["judge", "subset"])
+    table = released_texts.judge_agreement(judged).set_index(["judge", "subset"])
     every = table.loc[("GPT-4 ICL", "all")]
     assert every[["n", "n_agree", "n_near", "n_near_found"]].tolist() == [280, 269, 13, 7]
     assert table.loc[("GPT-4 ICL", "all, without prompt examples"), "n"] == 272
@@ -218,7 +221,7 @@ def test_confusion_keeps_kinds_that_do_not_occur():
 
 
 def test_a_count_of_asterisks_that_could_only_be_zero_is_no_result(tests):
-    by_test = published_tables.asterisks_by_test(tests)
+    by_test = released_texts.asterisks_by_test(tests)
     assert by_test["n_marked"].tolist() == [24, 16, 18, 12, 0]
     assert by_test["can_mark"].tolist() == [True] * 4 + [False]
 

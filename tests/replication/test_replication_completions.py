@@ -10,15 +10,8 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 from contamination.core import overlap
 from contamination.models.chat import Endpoint, Limits
 from contamination.models.exchange import requests_of_prompts
-from contamination.replication import (
-    completions,
-    cutting,
-    decisions,
-    did_chatgpt_cheat,
-    instructions,
-    lab_partitions,
-)
-from contamination.replication.algorithm2 import flag_probability
+from contamination.replication import algorithms, completions, decisions, instructions
+from contamination.replication.algorithms import flag_probability
 from contamination.replication.instructions import PAPER_OPTIONS
 
 # Cuts
@@ -30,7 +23,7 @@ SENTENCE = "Kim is about to tell mom that Harry bought a new sofa for the house"
 def test_several_sentences_are_cut_at_a_sentence_end():
     seen = set()
     for seed in range(20):
-        first, second, is_mid_sentence = cutting.cut(SENTENCES, seed)
+        first, second, is_mid_sentence = instructions.cut(SENTENCES, seed)
         assert f"{first} {second}" == SENTENCES
         assert first.endswith((".", '"')) and not is_mid_sentence
         seen.add(first)
@@ -38,48 +31,50 @@ def test_several_sentences_are_cut_at_a_sentence_end():
 
 
 def test_a_single_sentence_is_cut_at_any_word():
-    firsts = {cutting.cut(SENTENCE, seed)[0] for seed in range(200)}
+    firsts = {instructions.cut(SENTENCE, seed)[0] for seed in range(200)}
     assert len(firsts) == len(SENTENCE.split()) - 1
-    assert all(cutting.cut(SENTENCE, seed)[2] for seed in range(20))
+    assert all(instructions.cut(SENTENCE, seed)[2] for seed in range(20))
 
 
 def test_the_share_option_keeps_40_to_70_percent_of_the_words():
-    lengths = {len(cutting.cut(SENTENCE, seed, "share")[0].split()) for seed in range(200)}
+    lengths = {len(instructions.cut(SENTENCE, seed, "share")[0].split()) for seed in range(200)}
     n = len(SENTENCE.split())
     assert n == 15 and lengths == {6, 7, 8, 9, 10}
     # No whole number of words lies between 40 and 70 % of two: the nearest is taken.
-    assert cutting.cut("two words", 0, "share")[:2] == ("two", "words")
+    assert instructions.cut("two words", 0, "share")[:2] == ("two", "words")
 
 
 def test_a_cut_depends_on_seed_and_text_alone():
     rows = pd.DataFrame({"text": [SENTENCE, SENTENCES], "label": ["1 (a)", "0 (b)"]})
     how = {"task": instructions.CLASSIFICATION, "text_columns": ["text"], "label_column": "label"}
-    both = cutting.cut_rows(rows, seed=3, **how)
-    alone = cutting.cut_rows(rows.iloc[1:], seed=3, **how)
+    both = instructions.cut_rows(rows, seed=3, **how)
+    alone = instructions.cut_rows(rows.iloc[1:], seed=3, **how)
     assert alone.iloc[0].tolist() == both.iloc[1].tolist()
-    assert cutting.cut(SENTENCE, 1) != cutting.cut(SENTENCE, 2)
+    assert instructions.cut(SENTENCE, 1) != instructions.cut(SENTENCE, 2)
 
 
 def test_short_pieces_are_avoided_or_refused():
     for seed in range(50):
-        first, second, _ = cutting.cut(SENTENCES, seed, min_words=4)
+        first, second, _ = instructions.cut(SENTENCES, seed, min_words=4)
         assert min(len(first.split()), len(second.split())) >= 4
     with pytest.raises(ValueError, match="a text of 1 words cannot be cut"):
-        cutting.cut("Word.", 0)
+        instructions.cut("Word.", 0)
     with pytest.raises(ValueError, match="cut must be one of paper, share"):
-        cutting.cut(SENTENCE, 0, "half")
+        instructions.cut(SENTENCE, 0, "half")
 
 
 def test_a_sentence_pair_is_not_cut():
     rows = pd.DataFrame({"sentence1": ["A b. C d."], "sentence2": ["E f."], "label": [1]})
-    pieces = cutting.cut_rows(rows, instructions.NLI, ["sentence1", "sentence2"], "label", seed=0)
+    pieces = instructions.cut_rows(
+        rows, instructions.NLI, ["sentence1", "sentence2"], "label", seed=0
+    )
     row = pieces.iloc[0]
     assert (row["first_piece"], row["second_piece"], row["label"]) == ("A b. C d.", "E f.", "1")
     assert not row["is_mid_sentence"]
     with pytest.raises(ValueError, match="NLI needs 2 text columns"):
-        cutting.cut_rows(rows, instructions.NLI, ["sentence1"], "label", seed=0)
+        instructions.cut_rows(rows, instructions.NLI, ["sentence1"], "label", seed=0)
     with pytest.raises(ValueError, match="task must be one of"):
-        cutting.cut_rows(rows, "nli", ["sentence1"], "label", seed=0)
+        instructions.cut_rows(rows, "nli", ["sentence1"], "label", seed=0)
 
 
 # Prompts
@@ -365,22 +360,21 @@ def test_bleurt_rows_appear_where_it_was_computed():
 
 
 def test_lab_partitions_are_disjoint_and_their_names_dealt():
-    table = lab_partitions.lab_instances([0, 2, 4], 4, seed=1)
+    table = decisions.lab_instances([0, 2, 4], 4, seed=1)
     originals = table[table["option"] == 0]
     assert len(originals) == 3 * 3 * 4 and originals["document"].is_unique
     for _, part in originals.groupby("benchmark"):
         assert part.groupby("dataset")["copies"].nunique().eq(1).all()
         assert part["dataset"].nunique() == 3
     assert (
-        originals["second_piece"].map(lambda text: len(overlap.words(text)))
-        >= lab_partitions.MIN_WORDS
+        originals["second_piece"].map(lambda text: len(overlap.words(text))) >= decisions.MIN_WORDS
     ).all()
-    doses = lab_partitions.lab_doses(table, seed=1)
+    doses = decisions.lab_doses(table, seed=1)
     assert [(len(dose.texts), dose.copies) for dose in doses] == [(240, 1), (12, 2), (12, 4)]
     dosed = {text for dose in doses for text in dose.texts}
     clean = originals.loc[originals["copies"] == 0, "document"]
     assert dosed.isdisjoint(clean)
-    asked = lab_partitions.lab_prompts(table)
+    asked = decisions.lab_prompts(table)
     assert len(asked) == 36 * 5
     guided = asked[asked["instruction"] == "guided"]
     assert all(row.document.startswith(row.prompt) for row in guided.itertuples())
@@ -389,7 +383,7 @@ def test_lab_partitions_are_disjoint_and_their_names_dealt():
 @pytest.mark.parametrize("copies", [[1, 2], [0, 0], [0] * 25 + [1], [-1, 0, 2]])
 def test_a_lab_without_clean_or_without_contaminated_partitions_is_refused(copies):
     with pytest.raises(ValueError, match="copies must hold 0 and a positive number"):
-        lab_partitions.lab_instances(copies, 2, seed=0)
+        decisions.lab_instances(copies, 2, seed=0)
 
 
 # Did-ChatGPT-Cheat?
@@ -408,12 +402,12 @@ FIRST = ["Two dogs were saved from a fire in York.", "A park has opened in Bath 
     ],
 )
 def test_the_three_outcomes_by_rule(text, outcome):
-    assert did_chatgpt_cheat.outcome(text, FIRST, ["0 (World)"], 0.8) == outcome
+    assert algorithms.outcome(text, FIRST, ["0 (World)"], 0.8) == outcome
 
 
 def test_an_outcome_needs_an_instance_to_compare_with():
     with pytest.raises(ValueError, match="no first instance of at least 4 words"):
-        did_chatgpt_cheat.outcome("x", ["Too short."], [], 0.8)
+        algorithms.outcome("x", ["Too short."], [], 0.8)
 
 
 # Operating curves

@@ -14,11 +14,10 @@ from contamination.core.verdicts import (
     RULED_OUT,
     SHOWN,
 )
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import train
-from contamination.models.causal import load_causal_lm
-from contamination.replication import completions, decisions, lab_partitions
+from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
+from contamination.models.local import load_causal_lm
+from contamination.replication import completions, decisions
 
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
@@ -123,21 +122,19 @@ def small_study(tmp_path_factory):
     """A tiny model of 2 partitions per benchmark, one read often, and its table."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(storage.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
-        instances = lab_partitions.lab_instances(
-            [0, 20], 2, seed=0, benchmarks=("topics", "entailment")
-        )
-        doses = lab_partitions.lab_doses(instances, seed=0)
+        instances = decisions.lab_instances([0, 20], 2, seed=0, benchmarks=("topics", "entailment"))
+        doses = decisions.lab_doses(instances, seed=0)
         tokenizer = train_tokenizer([text for dose in doses for text in dose.texts], 400)
         texts = TrainingTexts((), (Dose(doses[1].texts, 60),), tokenizer)
         how = {"n_layers": 1, "width": 32, "n_heads": 2, "learning_rate": 1e-2}
         recipe = recipe_for(texts, n_background_tokens=0, **how)
         lm = load_causal_lm(train(recipe, texts))
-        asked = lab_partitions.lab_prompts(instances)
-        written = completions.by_local_model(lm, asked["prompt"], lab_partitions.LAB_MAX_TOKENS)
+        asked = decisions.lab_prompts(instances)
+        written = completions.by_local_model(lm, asked["prompt"], decisions.LAB_MAX_TOKENS)
         scored = decisions.with_scores(completions.with_completions(asked, written), 0.82)
         parts = [decisions.partition_rows(scored, {decisions.RULE_JUDGE: decisions.RULE_COLUMN})]
-        cheated, said = lab_partitions.cheat_rows(lm, instances, 0.82)
-        parts += [lab_partitions.ranking_rows(lm, instances), cheated]
+        cheated, said = decisions.cheat_rows(lm, instances, 0.82)
+        parts += [decisions.ranking_rows(lm, instances), cheated]
         return scored, decisions.lab_table(parts, "tiny", 0), said
 
 

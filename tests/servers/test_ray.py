@@ -8,9 +8,8 @@ import pytest
 
 from contamination.core import storage
 from contamination.core.parallel import in_processes
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import train
+from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
 from contamination.models.ray_cluster import sweep
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("one_thread")]

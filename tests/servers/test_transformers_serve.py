@@ -13,9 +13,8 @@ from notebook_files import ROOT
 from server_process import ServerProcess
 
 from contamination.core import storage
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.lab.training import train
+from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
 from contamination.models.chat import (
     ChatError,
     Endpoint,

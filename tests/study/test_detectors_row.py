@@ -11,9 +11,9 @@ from contamination.core import storage
 from contamination.core.statistics import auc
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import training
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models.causal import load_causal_lm
+from contamination.lab.training import Dose, TrainingTexts, recipe_for
+from contamination.models.local import load_causal_lm
 from contamination.study import baselines, context, sampling
 from contamination.study.interface import Rows
 

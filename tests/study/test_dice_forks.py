@@ -11,9 +11,9 @@ from scipy import stats
 
 from contamination.core import verdicts
 from contamination.dice import mixtures
-from contamination.lab import recipes
-from contamination.lab.packing import training_stream
+from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
+from contamination.lab.training import training_stream
 from contamination.study import dice_forks as arm
 from contamination.study import row_pools
 from contamination.study.conditions import TRAIN_SPLIT
@@ -125,9 +125,12 @@ def test_all_forks_of_a_base_model_have_equal_tokens_and_seeds_of_their_own(
 
     def described(folder):
         mixture, seed = trained[int(str(folder))]
-        doses = (recipes.Dose(mixture.vanilla), recipes.Dose(mixture.contamination, mixture.copies))
-        texts = recipes.TrainingTexts((), doses, lab.tokenizer)
-        recipe = recipes.recipe_for(texts, n_background_tokens=0, order_seed=seed)
+        doses = (
+            training.Dose(mixture.vanilla),
+            training.Dose(mixture.contamination, mixture.copies),
+        )
+        texts = training.TrainingTexts((), doses, lab.tokenizer)
+        recipe = training.recipe_for(texts, n_background_tokens=0, order_seed=seed)
         return {"n_tokens": training_stream(recipe, texts).n_tokens}
 
     monkeypatch.setattr(arm, "vanilla_rows", lambda: vanilla)

@@ -12,7 +12,7 @@ from contamination.core.verdicts import (
     check_verdicts,
 )
 from contamination.data import published
-from contamination.dcq import comparison
+from contamination.dcq import controls
 from contamination.study import first_look
 
 
@@ -20,8 +20,8 @@ def test_the_opening_shows_the_counts_of_notebook_02():
     """Word frequency is behind where both leave out as many, and level where E is a quarter."""
     rule = published.rule_choices().query("control == 'word frequency'")
     answers = published.released_instances("DCQ").query("model == 'GPT-4'")
-    levels = comparison.mean_levels(comparison.compare_rules(rule, answers, n_resamples=10))
-    assert levels.index.tolist() == list(comparison.CLAIMED_BY)
+    levels = controls.mean_levels(controls.compare_rules(rule, answers, n_resamples=10))
+    assert levels.index.tolist() == list(controls.CLAIMED_BY)
     assert levels.loc["equal coverage"].round(1).tolist() == [61.7, 67.0]
     assert levels.loc["E a quarter"].round(1).tolist() == [71.7, 71.7]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.lab import recipes, training
+from contamination.lab import training
 from contamination.study import first_steps, pretraining, spot_check, store
 from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
@@ -43,7 +43,7 @@ def ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(first_steps.row_pools, "the_lab", lambda: None)
     monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
     monkeypatch.setattr(first_steps.row_pools, "base_recipe", lambda lab, seed: (seed, "texts"))
-    monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: f"hash of {recipe}")
+    monkeypatch.setattr(training, "recipe_hash", lambda recipe: f"hash of {recipe}")
     for seed, losses in zip((300, 301), STORED.values(), strict=True):
         about = {
             "base_seed": seed,
@@ -79,7 +79,7 @@ def test_another_loss_stops_the_run(ledger, monkeypatch):
 
 
 def test_other_packages_make_another_world_and_other_code_another_recipe(ledger, monkeypatch):
-    monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: "another")
+    monkeypatch.setattr(training, "recipe_hash", lambda recipe: "another")
     assert first_steps.check(3, ledger)["reason"].tolist() == [RECIPE]
     monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "H", "packages": "P"})
     assert first_steps.check(3, ledger)["reason"].tolist() == [WORLD]

@@ -12,9 +12,9 @@ from notebook_files import ROOT
 
 from contamination.core import storage
 from contamination.core.statistics import auc
-from contamination.dice import fine_tuning
-from contamination.models import forward, tokens
-from contamination.models.causal import load_causal_lm
+from contamination.dice import pool
+from contamination.models import local
+from contamination.models.local import load_causal_lm
 from contamination.study import conditions as c
 from contamination.study import pretrained, protocol, released_rows, store
 from contamination.study.released_rows import OPTION_MARGIN, UNITS, deal, reading_order
@@ -154,8 +154,8 @@ def test_a_unit_is_written_and_again_with_the_same_scores(small):
 
 def test_the_detectors_of_tokens_share_one_pass(small, base, quizzes, monkeypatch):
     calls = []
-    real = forward._score_batch
-    monkeypatch.setattr(forward, "_score_batch", lambda *a: calls.append(1) or real(*a))
+    real = local._score_batch
+    monkeypatch.setattr(local, "_score_batch", lambda *a: calls.append(1) or real(*a))
     rows, lm = deal(quizzes, 0)[c.VERBATIM].rows, load_causal_lm(base)
     for detector in pretrained.OF_TOKENS:
         detector.score(lm, rows)
@@ -172,7 +172,7 @@ def test_all_weights_are_trained_until_the_loss_is_reached(small, base, quizzes)
 def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
     lm = load_causal_lm(base)
     rows = pretrained.chat_rows(lm, 20, 0)
-    lengths = tokens.n_tokens(lm.tokenizer, [prompt + response for prompt, response in rows])
+    lengths = local.n_tokens(lm.tokenizer, [prompt + response for prompt, response in rows])
     assert lengths.sum() >= 20 > lengths[:-1].sum()
     assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
     with pytest.raises(ValueError, match="tokens too few"):
@@ -247,7 +247,7 @@ def test_the_page_says_what_the_code_does():
     one, all_read, most = pretrained.COPIES
     reading, weights = pretrained.READING, pretrained.ALL_WEIGHTS
     assert all_read == pretrained.FEW_COPIES and pretrained.CHAT_TIMES == 4
-    assert (reading.batch_size, fine_tuning.LORA_RANK, fine_tuning.LORA_ALPHA) == (4, 16, 32)
+    assert (reading.batch_size, pool.LORA_RANK, pool.LORA_ALPHA) == (4, 16, 32)
     tried = ", ".join(map(str, pretrained.ALL_WEIGHTS_COPIES[:-1]))
     for fact in (
         f"{one} or {all_read} copies; at {most} copies the verbatim rows alone",

@@ -11,9 +11,9 @@ from scipy import stats
 from tiny_models import saved, tiny_llama
 
 from contamination.lab import passages, world
-from contamination.lab.docstrings import version_order
+from contamination.lab.passages import version_order
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models.causal import load_causal_lm
+from contamination.models.local import load_causal_lm
 from contamination.study import pretraining as arm
 from contamination.study import protocol, row_pools, scoring, shift, store
 from contamination.study.arms import N_CONTEXT

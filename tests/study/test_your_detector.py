@@ -18,7 +18,7 @@ from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.models.causal import load_causal_lm
+from contamination.models.local import load_causal_lm
 from contamination.study import pretraining, row_pools, store, tokens, yours
 from contamination.study.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
 

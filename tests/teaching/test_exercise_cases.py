@@ -21,10 +21,10 @@ from notebook_files import EXERCISES, LESSONS, ROOT, SOLUTIONS, printed_by
 from scipy import stats
 
 from contamination.core import overlap, scores, statistics
-from contamination.core.blind_scores import date_rule_scores
+from contamination.core.blind import date_rule_scores
 from contamination.dcq import assessment, controls
-from contamination.dice import detector, locate
-from contamination.replication import algorithm2, bootstrap
+from contamination.dice import detector
+from contamination.replication import algorithms
 from contamination.teaching.exercises import grade, stored
 
 
@@ -218,8 +218,8 @@ def package_share(texts, reference, n):
 def package_layer(one, other):
     asked_for(one)
     with np.errstate(invalid="ignore"):  # relative distances of two zero vectors
-        layers = locate.distances(np.array(one), np.array(other))[locate.EUCLIDEAN]
-    return np.int64(locate.commonest_layer(np.pad(layers, ((0, 0), (0, 1)))))
+        layers = detector.distances(np.array(one), np.array(other))[detector.EUCLIDEAN]
+    return np.int64(detector.commonest_layer(np.pad(layers, ((0, 0), (0, 1)))))
 
 
 def package_positions(modified):
@@ -262,12 +262,14 @@ RIGHT = {
     "take_quiz": [take_quiz, lambda o: "abcd"[take_quiz(o, controls.centrality)]],
     "is_contaminated": [
         is_contaminated,
-        algorithm2.is_contaminated,
+        algorithms.is_contaminated,
         lambda v: np.bool_(is_contaminated(v)),
     ],
     "sign_flip_p": [
         sign_flip_p,
-        lambda d: bootstrap.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d),
+        lambda d: (
+            algorithms.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d)
+        ),
     ],
     "min_k_score": [min_k_score, lambda v, k: np.float32(scores.min_k_score(v[1:], k))],
     "min_k_plus_plus": [min_k_plus_plus, package_plus_plus],

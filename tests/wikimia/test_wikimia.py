@@ -12,11 +12,11 @@ from damage import DAMAGES, said_of
 from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 
-from contamination.core import blind, folds, storage
+from contamination.core import blind, storage
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.models.chat import ChatError, Endpoint, Limits
 from contamination.models.response_log import ResponseLog
-from contamination.wikimia import building, sets, wikitext
+from contamination.wikimia import building, pages, sets
 from contamination.wikimia import pages as wiki_pages
 from contamination.wikimia.pages import Settings, collect, outcome_counts, settings_from
 from contamination.wikimia.wiki import History, Revision, Wiki, WikiError
@@ -37,13 +37,13 @@ def test_headings_tables_boxes_and_references_are_no_words():
         "<ul><li>one</li>\n<li>two</li></ul>"
         "<ol class='references'><li>source</li></ol><span class='noexcerpt'>not this</span>"
     )
-    assert wikitext.from_html(html) == "The flood of 2014 came. one two"
+    assert pages.from_html(html) == "The flood of 2014 came. one two"
 
 
 def test_a_template_that_is_gone_leaves_no_words_and_a_page_that_is_missing_does():
     link = '<a href="?title={0}&redlink=1" class="new">{0}</a>'
     html = f"<p>It rose {link.format('Template:When')} at {link.format('Mission: Ald')}.</p>"
-    assert wikitext.from_html(html, ["Template:When"]) == "It rose at Mission: Ald."
+    assert pages.from_html(html, ["Template:When"]) == "It rose at Mission: Ald."
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_template_that_is_gone_leaves_no_words_and_a_page_that_is_missing_does
     [("#REDIRECT [[A]]", True), (" #weiterleitung: [[A]]", True), ("# [[A]] is first", False)],
 )
 def test_redirects_are_known_in_any_language(source, expected):
-    assert wikitext.is_redirect(source) is expected
+    assert pages.is_redirect(source) is expected
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_pairs_that_hold_no_difference_are_at_chance_and_not_below(monkeypatch):
     assert held["auc"].item() == held["permutation_null"].item() == 0.5
     by_words = blind.blind_table(texts, is_member, **settings)
     assert by_words["auc"].item() == 0.5  # versions share two words of four
-    monkeypatch.setattr(folds.NearCopies, "exist", False)
+    monkeypatch.setattr(blind.NearCopies, "exist", False)
     loose = blind.blind_table(texts, is_member, **settings, seed=1)
     assert loose["auc"].item() < 0.4
 

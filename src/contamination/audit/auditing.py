@@ -30,8 +30,8 @@ from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import CONTAMINATED, LAB
 from contamination.audit.verdict import COUNTS, Decided, decide
 from contamination.core.storage import Outputs
-from contamination.dcq.deployment import instances_of
 from contamination.dcq.published_tables import reciprocal_row
+from contamination.dcq.quizzes import instances_of
 from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
 

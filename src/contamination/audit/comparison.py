@@ -25,7 +25,7 @@ from scipy.stats import mannwhitneyu
 
 from contamination.audit import decision
 from contamination.core import statistics
-from contamination.core.blind_scores import (
+from contamination.core.blind import (
     BAG_OF_WORDS,
     DATE_RULE,
     TF_IDF,

@@ -12,10 +12,10 @@ from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
 from contamination.audit.prepared import JUDGE, MODEL, UNSEEN, Audit, RunEndpoints
 from contamination.core.overlap import normalised
-from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.models.judging import INEXACT, ask_judge
-from contamination.replication import completions, decisions, did_chatgpt_cheat, instructions
+from contamination.models.local import CausalLM
+from contamination.replication import algorithms, completions, decisions, instructions
 from contamination.replication.instructions import (
     GUIDED,
     JUDGE_PROMPTS,
@@ -72,7 +72,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     prompts = audit_prompts(audit)
     told, cheat = audit.told.replication, cheat_prompts(audit)
     if cheat:
-        did_chatgpt_cheat.known_instances(audit.rows.first)  # raises before anything is asked
+        algorithms.known_instances(audit.rows.first)  # raises before anything is asked
     scorer, why = decisions.bleurt_or_reason(told.bleurt_checkpoint)
     answers = _of_target(audit, target, prompts, cheat)
     done = completions.with_completions(prompts, answers.iloc[: len(prompts)])
@@ -154,9 +154,9 @@ def cheat_rows(
         # Labels and column names give the dataset away.
         attributes = (*audit.data.label_names, *audit.rows.texts)
         known = audit.rows.first, attributes, near_exact
-        outcome = did_chatgpt_cheat.outcome(answer["text"], *known)
+        outcome = algorithms.outcome(answer["text"], *known)
         found |= {"n_valid": 1, "outcome": outcome}
-        found["contaminated"] = outcome == did_chatgpt_cheat.CONTAMINATED
+        found["contaminated"] = outcome == algorithms.CONTAMINATED
     return pd.DataFrame([found])
 
 

@@ -33,7 +33,7 @@ from contamination.audit.log_values import (
     mean,
     scores_table,
 )
-from contamination.core.visible import one_line, reason
+from contamination.core.keys import one_line, reason
 from contamination.data import partitions
 
 _MOST_SAID = 3  # scores that the line about a log names

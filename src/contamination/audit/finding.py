@@ -14,8 +14,8 @@ import pandas as pd
 
 from contamination.audit.rows import Rows
 from contamination.core import statistics
-from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
+from contamination.models.local import CausalLM
 
 SCORES = ["index", "is_unseen", "score"]
 

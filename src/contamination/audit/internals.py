@@ -22,20 +22,19 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.rows import load_with_comparison
 from contamination.core import blind, statistics
+from contamination.core.keys import one_line
 from contamination.core.scores import min_k_score
 from contamination.core.verdicts import FEWEST_MODELS
-from contamination.core.visible import one_line
+from contamination.dice.detector import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.experiments import auroc_of_seed_pairs
-from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, ModelMeasurements, measure
 from contamination.min_k.auc_tables import auc_and_blind_rows
-from contamination.min_k.detect import detect
+from contamination.min_k.detect import detect, detect_served
 from contamination.min_k.neighbors import neighbors
-from contamination.min_k.served import detect_served
-from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint, UnsupportedError
+from contamination.models.local import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.prompt_log_probs import probe, prompt_log_probs
 
 Scored = np.ndarray | str  # log-probabilities of a text, or why there are none

@@ -11,11 +11,9 @@ from contamination.audit.rows import Rows
 from contamination.audit.settings import CONTAMINATED, Data
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_instances
-from contamination.lab.recipes import Dose
-from contamination.replication.cutting import cut_rows
-from contamination.replication.instructions import LABELLED_TASKS, document
+from contamination.lab.grammar import BENCHMARKS, draw_instances
+from contamination.lab.training import Dose
+from contamination.replication.instructions import LABELLED_TASKS, cut_rows, document
 
 # Of the continued training, as in notebook 02b.
 LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000

@@ -6,27 +6,27 @@ from pathlib import Path
 
 from contamination.audit.settings import NATIVE, Model
 from contamination.lab.training import has_native_bfloat16
-from contamination.models import bos, causal
-from contamination.models.causal import CausalLM
+from contamination.models import local, source
 from contamination.models.loading import device_named
+from contamination.models.local import CausalLM
 
 
 def load_model(settings: Model, name: str | Path = "") -> CausalLM:
     """The first model, or another one in the same way.
 
-    Errors as ``models.causal.load_causal_lm`` and ``models.loading.device_named``.
+    Errors as ``models.local.load_causal_lm`` and ``models.loading.device_named``.
     """
     name = str(name) or settings.first
     # With a map it is the map that places it.
     device = None if settings.device_map and not settings.device else device_named(settings.device)
-    return causal.load_causal_lm(
+    return local.load_causal_lm(
         name,
         settings.revision_of(name),
         dtype=arithmetic(settings),
         device=device,
         device_map=settings.device_map or None,
         safetensors_only=settings.safetensors_only,
-        bos=bos.parse_bos(settings.bos),
+        bos=source.parse_bos(settings.bos),
     )
 
 

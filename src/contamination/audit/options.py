@@ -21,8 +21,7 @@ from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core import storage
 from contamination.core.overlap import normalised
 from contamination.data.partitions import format_instance
-from contamination.dcq.perturbation import FIFTH, perturb
-from contamination.dcq.quizzes import OPTION_COLUMNS
+from contamination.dcq.quizzes import FIFTH, OPTION_COLUMNS, perturb
 
 GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 _N_TRIES = 60
@@ -74,7 +73,7 @@ def source_of(rows: Rows, asked: RunEndpoints) -> str:
 def quizzes_of(
     rows: Rows, asked: RunEndpoints, seed: int, with_fifth: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Quizzes of a sample, and counts where a perturber wrote them, see ``dcq.perturbation``.
+    """Quizzes of a sample, and counts where a perturber wrote them, see ``dcq.quizzes``.
 
     ``with_fifth`` has it write a fifth perturbation. ValueError if too few rows get options.
     """

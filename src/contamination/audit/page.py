@@ -18,8 +18,8 @@ from contamination.audit import auditing, verdict
 from contamination.audit.log_values import Log
 from contamination.audit.prepared import METHODS
 from contamination.core import storage, verdicts
+from contamination.core.keys import visible
 from contamination.core.tables import show, with_interval
-from contamination.core.visible import visible
 
 SCHEMA_VERSION = 2  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them

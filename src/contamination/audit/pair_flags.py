@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 
 from contamination.audit.pairs import UNKNOWN, Pairs
 from contamination.core import plots
-from contamination.dice import controls, experiments
-from contamination.dice.detector import Score, probability
-from contamination.dice.locate import states_by_layer
+from contamination.dice import experiments
+from contamination.dice.detector import Score, probability, states_by_layer
+from contamination.dice.experiments import FLAG_THRESHOLD
 from contamination.dice.mixtures import HARD, IN_DISTRIBUTION, SEEN, UNSEEN, prompts_of
-from contamination.dice.paper_rows import FLAG_THRESHOLD
 from contamination.dice.pool import CLEAN, CONTAMINATED, FineTunedModel, Pool
-from contamination.models.causal import CausalLM
+from contamination.models.local import CausalLM
 
 BENCHMARKS = (SEEN, UNSEEN, HARD, "ASDiv", "MAWPS")  # of Figure 6(b), GSM8K in its two halves
 
@@ -29,7 +28,7 @@ def more_flags(
     layer: int,
     load: Callable[[str], CausalLM],
 ) -> pd.DataFrame:
-    """Rows of ``paper_rows.flags`` for sets of Figure 6(b) that a model of the pool did not read.
+    """Rows of ``experiments.flags`` for sets of Figure 6(b) that a model of the pool did not read.
 
     A model of unknown training is flagged by the mean over all detectors, none of which has met
     it. Of a large model only the states of one layer and one set are held at a time.
@@ -81,7 +80,7 @@ def topic_table(pool: Pool, layer: int, topic: str, paper: str | None) -> pd.Dat
     Rows of ``dice_controls.csv`` with the printed value in ``paper``, if it is about such models.
     """
     detectors = experiments.held_out_detectors(pool, CONTAMINATED, layer)
-    rows = controls.topic_rows(pool, detectors, layer, topic)
+    rows = experiments.topic_rows(pool, detectors, layer, topic)
     table = pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
     return table.assign(paper=[paper, None])
 

@@ -18,9 +18,8 @@ from contamination.audit.pairs import UNKNOWN, Pairs, measured_pairs, trained_pa
 from contamination.audit.settings import Pairs as Told
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
 from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, verdict_column
-from contamination.dice import paper_rows, published_tables
-from contamination.dice.accuracy import DOSE_NAMES, accuracy_rows, gains
-from contamination.dice.family import judge_inflation, judge_layers
+from contamination.dice import experiments, published_tables
+from contamination.dice.experiments import judge_inflation, judge_layers
 from contamination.dice.mixtures import (
     IN_DISTRIBUTION,
     MATH,
@@ -33,12 +32,15 @@ from contamination.dice.pool import (
     BASE,
     CLEAN,
     CONTAMINATED,
+    DOSE_NAMES,
     HIGH,
     OTHER_CLEAN,
     Condition,
     FineTunedModel,
     Pool,
+    accuracy_rows,
     condition_name,
+    gains,
 )
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
@@ -78,28 +80,28 @@ def tables_of(
     tables["table_1"] = table_1(known)
     tables["averages"] = averages(tables["table_1"], pairs.wanted, settings.paper_model)
     tables["layers"] = _layers(pool, settings.paper_model)
-    layer = paper_rows.located_layer(tables["layers"].query("model == @CONTAMINATED"))
+    layer = experiments.located_layer(tables["layers"].query("model == @CONTAMINATED"))
     tables["auroc"] = _table_2(pool, layer, settings.paper_model)
     tables["auroc_layers"], panels = _auroc_by_layer(pool)
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
     load = partial(load_model, settings.model)
     more = pair_flags.more_flags(pairs, trained, pool, layer, load)
-    tables["flags"] = pd.concat([paper_rows.flags(shown, layer), more], ignore_index=True)
+    tables["flags"] = pd.concat([experiments.flags(shown, layer), more], ignore_index=True)
     is_printed = settings.paper_model == PRINTED_MODEL and pairs.topic == MATH
     printed = published_tables.printed_topic_auroc() if is_printed else None
     tables["topic"] = pair_flags.topic_table(pool, layer, pairs.topic, printed)
     tables["predictions"] = pair_flags.predictions(pool, layer)
-    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
+    correlated = experiments.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
-    tables["inflation"] = paper_rows.with_flags(gains(known), tables["flags"])
+    tables["inflation"] = experiments.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)
     sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
     lms = {name: load(str(trained[name][0].folder)) for name in sampled}
     # The detector is trained on the first clean model.
     lms |= {OTHER_CLEAN: load(str(trained[CLEAN][1].folder)), BASE: load(settings.model.first)}
     how = temperatures, top_ks, settings.answer_tokens
-    tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
+    tables["decoding"] = experiments.decoding_rows(lms, pool, pairs.problems, layer, *how)
     return tables, layer, panels
 
 
@@ -218,8 +220,8 @@ def with_verdicts(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     """Four of the tables with p_adjusted (Holm over all four) and verdict.
 
     A gain of table_1 has to exceed the range of clean models, an AUROC of auroc the folded value
-    of two clean models; the other two are those of ``dice.family``. Fewer than five models of a
-    kind are open. Rows of clean models are blank.
+    of two clean models; the other two are those of ``dice.experiments``. Fewer than five models of
+    a kind are open. Rows of clean models are blank.
     """
     names = ["table_1", "layers", "auroc", "inflation"]
     by = dict(zip(names, with_p_adjusted(*(tables[name] for name in names)), strict=True))
@@ -241,7 +243,7 @@ def _judged(rows: pd.DataFrame, claim: str, columns: str) -> pd.DataFrame:
 def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
     """Figure 4: every condition of five copies; the layers that stand beside are LLaMA2-7B's."""
     parts = [
-        paper_rows.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
+        experiments.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
         for problems in (SEEN, SYN, UNSEEN, MATH)
         if (name := condition_name(problems, HIGH)) in pool
     ]
@@ -258,12 +260,12 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     """
     keys = ["tested_on", "method"]
     names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
-    clean = pd.DataFrame(paper_rows.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(columns=names)
+    clean = pd.DataFrame(experiments.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(columns=names)
     rows = [
         row
         for problems in (SEEN, SYN)
         if (name := condition_name(problems, HIGH)) in pool
-        for row in paper_rows.auroc_rows(pool, name, problems, layer)
+        for row in experiments.auroc_rows(pool, name, problems, layer)
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
     found["p"] = [
@@ -283,7 +285,7 @@ def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
         learned = MATH if tested_on == MATH else SEEN
         for trained_on, first, second in there:
             both = first, second
-            rows += paper_rows.auroc_by_layer(pool, trained_on, both, tested_on, learned)
+            rows += experiments.auroc_by_layer(pool, trained_on, both, tested_on, learned)
         if there:
             panels[f"asked {tested_on}"] = {one: f"{one[1]} against {one[2]}" for one in there}
     return pd.DataFrame(rows), panels

@@ -1,7 +1,7 @@
 """The paper's study of DICE on pairs of one's own: checked before any cost, trained or given.
 
 They become the structures of the lab part, trained models by condition and seed and
-problems by set, so that ``dice.pool``, ``dice.accuracy`` and the tables serve both.
+problems by set, so that ``dice.pool``, ``dice.pool`` and the tables serve both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from contamination.audit.settings import Pairs as Told
 from contamination.core.words import units
 from contamination.data import partitions, sources
 from contamination.dice.answers import final_answer, is_plain_number
-from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
 from contamination.dice.mixtures import (
     IN_DISTRIBUTION,
     MATH,
@@ -42,14 +41,19 @@ from contamination.dice.mixtures import (
 from contamination.dice.pool import (
     CLEAN,
     CONTAMINATED,
+    FP32_BYTES,
+    LORA_RANK,
     OTHER_CLEAN,
     SCORED,
     Condition,
     FineTunedModel,
     Pool,
+    Settings,
+    fine_tune,
     measure_pool,
+    memory_gb,
 )
-from contamination.models import bos
+from contamination.models import source
 from contamination.models.source import check_model, load_config
 
 N_QUESTIONS = 4  # of a set, at least
@@ -163,15 +167,15 @@ def _condition(name: str, n_models: int) -> Condition:
 def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
     """Problems by set, and how many of each cannot be scored."""
     found = {}
-    for name, source in settings.problem_sets.items():
+    for name, where in settings.problem_sets.items():
         if name not in SETS:
             raise ValueError(f'problem_sets: "{name}" is not a set: {", ".join(SETS)}')
-        if not (isinstance(source, list) and len(source) == 4):
+        if not (isinstance(where, list) and len(where) == 4):
             raise ValueError(
                 f'problem_sets: "{name}" must be [file or hub id, question column, answer column, '
                 "split]; a file has no split"
             )
-        dataset, question, answer, split = map(str, source)
+        dataset, question, answer, split = map(str, where)
         found[name] = _questions(dataset, split, [question, answer])
     missing = [name for name in IN_DISTRIBUTION if name not in found]
     if missing and not sources.available():
@@ -287,7 +291,7 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTuned
             for one in pairs.wanted
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
-    begin = bos.parse_bos(settings.model.bos)
+    begin = source.parse_bos(settings.model.bos)
     fine_tuning = Settings(
         *optimiser,
         dtype=arithmetic(settings.model),

@@ -29,7 +29,7 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core.overlap import words
-from contamination.dcq.prompts import LETTERS, header, perturbation_request, quiz_prompt
+from contamination.dcq.quizzes import LETTERS, header, perturbation_request, quiz_prompt
 from contamination.models.exchange import (
     Endpoint,
     Request,
@@ -40,7 +40,6 @@ from contamination.models.exchange import (
 )
 from contamination.models.prompt_log_probs import CHAT, probe_requests, score_requests
 from contamination.replication import instructions
-from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import (
     FIRST_INSTANCES_PROMPT,
     GENERAL,
@@ -51,6 +50,7 @@ from contamination.replication.instructions import (
     PAPER_OPTIONS,
     WRONG_DATASET,
     WRONG_SPLIT,
+    cut_rows,
 )
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.

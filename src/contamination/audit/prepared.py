@@ -11,7 +11,7 @@ from typing import Any
 from contamination.audit import rows as read
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Dcq, Model, Replication, Settings
-from contamination.dcq.prompts import PERTURBER_OPTIONS, QUIZ_OPTIONS
+from contamination.dcq.quizzes import PERTURBER_OPTIONS, QUIZ_OPTIONS
 from contamination.models.chat import answer_all
 from contamination.models.exchange import Answer, Endpoint, Price, Request
 from contamination.replication.instructions import JUDGE_OPTIONS

@@ -20,18 +20,19 @@ from contamination.audit.settings import INSTRUCT
 from contamination.core.statistics import share_interval
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.deployment import (
+from contamination.dcq.quizzes import (
+    FIFTH,
     Respondent,
     answer_quizzes,
+    header,
     level_row,
     position_rows,
+    quiz_prompt,
     recall_precision_row,
 )
-from contamination.dcq.perturbation import FIFTH
-from contamination.dcq.prompts import header, quiz_prompt
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
-from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
+from contamination.models.local import CausalLM
 
 SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there

@@ -14,9 +14,9 @@ import pandas as pd
 
 from contamination.audit import evaluation_logs
 from contamination.audit.settings import Data
-from contamination.core import storage, visible
+from contamination.core import keys, storage
+from contamination.core.keys import one_line
 from contamination.core.verdicts import EXACT, INEXACT, NEAR_EXACT
-from contamination.core.visible import one_line
 from contamination.data import partitions
 from contamination.dcq.quizzes import OPTION_COLUMNS
 
@@ -107,7 +107,7 @@ def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.Dat
     except FileNotFoundError as error:  # a path may read like a file on the hub
         raise FileNotFoundError(f'no rows from "{source}": {error}') from error
     if source.lower().endswith(".csv") and {WRITTEN_COLUMN, *OPTION_COLUMNS} <= set(found):
-        return storage.with_texts(found, visible.unguarded)  # as an audit wrote them
+        return storage.with_texts(found, keys.unguarded)  # as an audit wrote them
     return found
 
 

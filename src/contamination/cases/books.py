@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION
-from contamination.core import blind, blind_scores, statistics
+from contamination.core import blind, statistics
 from contamination.core.scores import MIN_K, PPL
 from contamination.data.published import printed_cells
 
@@ -98,7 +98,7 @@ def auc_rows(
         n_snippets the snippets of each, accuracy is a share of snippets; p is the
         two-sided one of an AUC of one half.
     """
-    words_of = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("part")["auc"]
+    words_of = words[words["method"] == blind.BAG_OF_WORDS].set_index("part")["auc"]
     printed = printed_cells().query("table == 'Figure 4 (books)'").set_index("row")["value"]
     validation = snippets["part"].eq(VALIDATION).to_numpy()
     is_member = snippets["in_training"][validation].to_numpy(dtype=bool)
@@ -159,9 +159,9 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
         groups = np.repeat(np.arange(len(in_training)), n_snippets)
         is_member = np.repeat(in_training, n_snippets)
         # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
-        n_folds = blind_scores.feasible_folds(in_training, N_FOLDS, per_fold=2)
-        for baseline in blind_scores.TRAINED:
-            scored = blind_scores.cross_validated_scores(
+        n_folds = blind.feasible_folds(in_training, N_FOLDS, per_fold=2)
+        for baseline in blind.TRAINED:
+            scored = blind.cross_validated_scores(
                 texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )
             folds = [

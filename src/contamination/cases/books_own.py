@@ -11,8 +11,7 @@ from contamination.audit.asked import check_models
 from contamination.audit.local_models import load_model
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.cases.settings import OwnBooks, price_of
-from contamination.min_k.detect import detect
-from contamination.min_k.served import detect_served
+from contamination.min_k.detect import detect, detect_served
 from contamination.models.chat import Endpoint
 
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind, blind_scores, scores, statistics
+from contamination.core import blind, scores, statistics
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.lab.training import describe
 from contamination.min_k import detect
-from contamination.models.causal import CausalLM, option_log_probs
+from contamination.models.local import CausalLM, option_log_probs
 
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
@@ -195,16 +195,16 @@ def blind_rows(
         table = blind.blind_table(
             of_dataset["text"].tolist(),
             is_member,
-            baselines=blind_scores.TRAINED,
+            baselines=blind.TRAINED,
             # Resampling one example of a kind in a fold gives an interval of width 0.
-            n_folds=blind_scores.feasible_folds(is_member, per_fold=2),
+            n_folds=blind.feasible_folds(is_member, per_fold=2),
             n_permutations=n_permutations,
             n_resamples=n_resamples,
             seed=SEED,
         )
         table = table.rename(columns={"baseline": "method"}).assign(dataset=dataset)
         rows += table.to_dict("records")
-    for baseline in blind_scores.TRAINED if len(set(examples["dataset"])) > 1 else ():
+    for baseline in blind.TRAINED if len(set(examples["dataset"])) > 1 else ():
         of_baseline = pd.DataFrame([row for row in rows if row["method"] == baseline])
         mean, n = of_baseline["auc"].mean(), len(of_baseline)
         half = np.sqrt(((of_baseline["ci_high"] - of_baseline["ci_low"]) ** 2).sum()) / (2 * n)
@@ -222,7 +222,7 @@ def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 
     Columns blind_auc, blind_ci_low and blind_ci_high (95 %).
     """
-    of_words = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("dataset")
+    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")
     named = {"auc": "blind_auc", "ci_low": "blind_ci_low", "ci_high": "blind_ci_high"}
     return rows.assign(**{new: rows["dataset"].map(of_words[old]) for old, new in named.items()})
 

@@ -15,8 +15,7 @@ import pandas as pd
 
 from contamination.data import partitions
 from contamination.data.sources import source_file
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_instances
+from contamination.lab.grammar import BENCHMARKS, draw_instances
 
 # One of each kind of task whose answer is a label that the text decides.
 LAB_DATASETS = ("topics", "reviews", "pronouns", "entailment")

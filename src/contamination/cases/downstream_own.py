@@ -27,9 +27,15 @@ from contamination.cases.downstream_examples import (
 )
 from contamination.cases.settings import OwnStudy
 from contamination.data import partitions
-from contamination.lab.packing import training_stream
-from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.models import tokens
+from contamination.lab.training import (
+    DTYPES,
+    Dose,
+    Recipe,
+    TrainingTexts,
+    recipe_for,
+    training_stream,
+)
+from contamination.models import local
 from contamination.models.source import load_config, load_tokenizer
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
@@ -174,7 +180,7 @@ def _tokenizer(settings: OwnStudy) -> Any:
 
 def _lengths(tokenizer: Any, texts: Sequence[Any]) -> np.ndarray:
     """Tokens of each text with the special ones at both ends, shape (n_texts,)."""
-    return tokens.n_tokens(tokenizer, texts, n_special=2)
+    return local.n_tokens(tokenizer, texts, n_special=2)
 
 
 def _dealt(

@@ -17,13 +17,11 @@ import torch
 
 from contamination.cases import downstream, downstream_own
 from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SIMILAR
-from contamination.core import caches, statistics, storage
-from contamination.lab.packing import training_stream
-from contamination.lab.recipes import environment
-from contamination.lab.training import fit, has_native_bfloat16
+from contamination.core import statistics, storage
+from contamination.lab.training import environment, fit, has_native_bfloat16, training_stream
 from contamination.min_k.detect import detect
-from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.models.loading import default_device
+from contamination.models.local import CausalLM, load_causal_lm
 
 STUDY_SCHEMA = 1  # raise it when the training below changes what it makes
 
@@ -159,9 +157,9 @@ def _trained(
         measured = _measured(lm, examples, k_percent)
         right = None if measured["right"] is None else measured["right"].tolist()
         columns = measured["scores"].to_dict("list")
-        caches.seal(storage.write_json(path, {"scores": columns, "right": right}))
+        storage.seal(storage.write_json(path, {"scores": columns, "right": right}))
 
-    caches.cached("trainings with insertions", path, make)
+    storage.cached("trainings with insertions", path, make)
     stored = json.loads(path.read_text(encoding="utf-8"))
     right = None if stored["right"] is None else np.array(stored["right"], dtype=bool)
     return {"scores": pd.DataFrame(stored["scores"]), "right": right}

@@ -14,9 +14,9 @@ import pandas as pd
 
 from contamination.core import overlap, scores
 from contamination.core.words import units
-from contamination.lab.story import QUESTION_PROMPT
+from contamination.lab.grammar import QUESTION_PROMPT
 from contamination.min_k.detect import ppl_and_min_k
-from contamination.models.causal import CausalLM, complete
+from contamination.models.local import CausalLM, complete
 
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]

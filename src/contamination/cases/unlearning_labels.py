@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from contamination.lab.packing import IGNORED
-from contamination.models.causal import CausalLM
+from contamination.lab.training import IGNORED
+from contamination.models.local import CausalLM
 
 
 def generic_labels(

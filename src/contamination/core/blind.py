@@ -1,39 +1,292 @@
-"""What separates members from non-members without any model: the blind baselines.
-
-Das et al., arXiv:2406.16201: a benchmark whose members and non-members differ
-in date, topic or style can be solved from the text alone, so an AUC of a
-detector says nothing until the AUC of a classifier that never saw the model
-stands beside it. The scores are those of ``core.blind_scores``.
-
-Intervals are wider than a bootstrap of the scores says. Each pair of passages is used twice:
-one of them trains the classifier that judges the other, and the other way round. What
-the two have in common by chance therefore counts twice, and the variance is up to twice that
-of scores which were fixed beforehand. So the bootstrap's deviations are stretched by √2.
+"""What separates members from non-members without any model: the blind baselines, and the folds in
+which near-copies of a passage do not judge it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sklearn
+from scipy.sparse import coo_matrix, csr_matrix, vstack
+from scipy.sparse.csgraph import connected_components
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
 
-from contamination.core import caches, statistics
-from contamination.core.blind_scores import (
-    BAG_OF_WORDS,
-    BASELINES,
-    DATE_RULE,
-    N_FOLDS,
-    Folds,
-    cross_validated_scores,
-    feasible_folds,
-    scorer_of,
-)
+from contamination.core import statistics, storage
 from contamination.core.overlap import ngram_overlap_share
 from contamination.core.verdicts import CLAIMS
+from contamination.core.words import longer_words
+
+# Near-copies share a third of their words (Jaccard). A family that holds more than a quarter
+# of all passages at one of these shares is taken apart at the next.
+SHARES = (1 / 3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+LARGEST_FAMILY = 0.25
+UNEQUAL_P = 0.01  # families are dealt unequally if a shuffle test gives at most this
+N_SHUFFLES = 499
+MOST_FOLDS = 5  # where a family is compared with itself alone: more would leave few in a fold
+_PAIRS_AT_ONCE = 20_000_000  # bounds the memory of the comparison of all pairs
+
+Fold = tuple[np.ndarray, list[np.ndarray]]  # what trains, and the sets that are judged apart
+
+
+@dataclass(frozen=True)
+class NearCopies:
+    """Which passages are left out together, and which are compared; shapes (n_passages,)."""
+
+    family: np.ndarray  # number of the family at the first of ``SHARES``
+    unit: np.ndarray  # number of what falls into one fold
+    compared: np.ndarray  # passages are compared with those of the same number alone
+
+    @property
+    def exist(self) -> bool:
+        """Whether any passage has a near-copy."""
+        return self.family.max() + 1 < self.family.size
+
+
+def near_copies(counts: csr_matrix) -> NearCopies:
+    """Families of passages that share words, from word counts of shape (n_passages, n_words)."""
+    likeness, n = _likeness(counts), counts.shape[0]
+    family, unit, compared = np.arange(n), np.arange(n), np.zeros(n, dtype=int)
+    left = np.arange(n)
+    for share in SHARES:
+        group = connected_components(likeness[left][:, left] >= share - 1e-6, directed=False)[1]
+        if share == SHARES[0]:
+            family = group
+        is_large = np.bincount(group)[group] > max(1, LARGEST_FAMILY * n)
+        # The number of a unit is that of its first passage.
+        firsts = np.unique(group, return_index=True)[1]
+        unit[left[~is_large]] = left[firsts[group[~is_large]]]
+        compared[left[is_large]] = 1 + left[firsts[group[is_large]]]
+        left = left[is_large]
+        if not left.size:
+            break
+    return NearCopies(family, unit, compared)
+
+
+def fold_maker(
+    counts: csr_matrix, n_folds: int, seed: int = 0
+) -> Callable[[np.ndarray], list[Fold]]:
+    """A function of the labels, shape (n_passages,), that gives the folds for them.
+
+    Without near-copies, or where the two kinds hold different families, they are stratified
+    folds with one judged set each. Otherwise passages fall into folds whatever their labels,
+    so a judged set may be small, or hold one kind alone, which says nothing.
+    """
+    copies = near_copies(counts)
+    n_most = min(n_folds, MOST_FOLDS) if copies.compared.any() else n_folds
+    fold = _folds_of_units(copies, n_most, seed) if copies.exist else None
+
+    def folds(is_member: np.ndarray) -> list[Fold]:
+        if fold is not None and not families_differ(copies.family, is_member, seed):
+            found = [_fold(fold == number, copies.compared) for number in np.unique(fold)]
+            if all(_has_both(is_member[train]) for train, _ in found) and any(
+                _has_both(is_member[judged]) for _, sets in found for judged in sets
+            ):
+                return found
+        ordinary = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        return [(train, [test]) for train, test in ordinary.split(is_member, is_member)]
+
+    return folds
+
+
+def families_differ(family: np.ndarray, is_member: np.ndarray, seed: int = 0) -> bool:
+    """Whether members and non-members hold other families than chance would give them.
+
+    A shuffle test of how far each family's share of members lies from the share of all. Both
+    arrays have shape (n_passages,).
+    """
+    family, is_member = np.unique(family, return_inverse=True)[1], np.asarray(is_member, bool)
+    order, sizes = np.argsort(family, kind="stable"), np.bincount(family)
+    starts = np.cumsum(sizes) - sizes
+
+    def distance(labels: np.ndarray) -> np.ndarray:
+        members = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=float)
+        return ((members - is_member.mean() * sizes) ** 2).sum(axis=-1)
+
+    rng = np.random.default_rng([seed, 30])
+    shuffled = rng.permuted(np.tile(is_member, (N_SHUFFLES, 1)), axis=1)
+    n_as_far = int((distance(shuffled) >= distance(is_member) - 1e-9).sum())
+    return (1 + n_as_far) / (1 + N_SHUFFLES) <= UNEQUAL_P
+
+
+def _likeness(counts: csr_matrix) -> csr_matrix:
+    """Jaccard overlap of the words of every two passages, where it is at least the first share."""
+    words = csr_matrix(counts > 0, dtype=np.float32)
+    n, n_words = words.shape[0], np.asarray(words.sum(axis=1)).ravel()
+    at_once, parts = max(1, _PAIRS_AT_ONCE // n), []
+    for start in range(0, n, at_once):
+        common = coo_matrix(words[start : start + at_once] @ words.T)
+        all_words = n_words[start + common.row] + n_words[common.col] - common.data
+        share = common.data / all_words
+        keep = share >= SHARES[0] - 1e-6
+        places = (common.row[keep], common.col[keep])
+        parts.append(csr_matrix((share[keep], places), shape=common.shape))
+    return vstack(parts, format="csr")
+
+
+def _folds_of_units(copies: NearCopies, n_folds: int, seed: int) -> np.ndarray:
+    """The fold of each passage: units by size into the emptiest fold, whatever their labels."""
+    rng = np.random.default_rng([seed, 31])
+    fold, load = np.empty_like(copies.unit), np.zeros(n_folds)
+    for compared in np.unique(copies.compared):
+        units, sizes = np.unique(copies.unit[copies.compared == compared], return_counts=True)
+        order = rng.permutation(units.size)
+        order = order[np.argsort(-sizes[order], kind="stable")]
+        of_these = np.zeros(n_folds)
+        for unit, size in zip(units[order], sizes[order], strict=True):
+            emptiest = np.lexsort((load, of_these))[0]
+            fold[copies.unit == unit] = emptiest
+            of_these[emptiest] += size
+            load[emptiest] += size
+    return fold
+
+
+def _fold(is_tested: np.ndarray, compared: np.ndarray) -> Fold:
+    tested = np.flatnonzero(is_tested)
+    sets = [tested[compared[tested] == number] for number in np.unique(compared[tested])]
+    return np.flatnonzero(~is_tested), sets
+
+
+def _has_both(is_member: np.ndarray) -> bool:
+    return 0 < is_member.sum() < is_member.size
+
+
+DATE_RULE = "date rule"
+BAG_OF_WORDS = "bag of words"
+TF_IDF = "TF-IDF"
+TRAINED = (BAG_OF_WORDS, TF_IDF)  # classifiers of the words
+BASELINES = (DATE_RULE, *TRAINED)
+N_FOLDS = 10
+
+Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
+
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+
+
+def feasible_folds(
+    is_member: Sequence[bool] | np.ndarray, most: int = N_FOLDS, per_fold: int = 1
+) -> int:
+    """Folds of a blind baseline: two to ``most``, each with ``per_fold`` of either kind.
+
+    Two are given even where there are too few passages for them. ``is_member`` has one value
+    for each passage, or for each group of passages that stay together.
+
+    >>> feasible_folds([True] * 9 + [False] * 6), feasible_folds([True] * 9 + [False] * 6, 8, 2)
+    (6, 3)
+    """
+    is_member = np.asarray(is_member, dtype=bool)
+    smaller = int(min(is_member.sum(), (~is_member).sum()))
+    return max(2, min(most, smaller // per_fold))
+
+
+def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
+    """Minus the latest year, 1500 to 2099, of each passage: old passages score higher.
+
+    A passage without a year gets the median year, which counts for neither kind.
+    ValueError if no passage names a year.
+
+    >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
+    [-2013.0, -2023.0, -2018.0]
+    """
+    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
+    if np.isnan(years).all():
+        raise ValueError("no passage names a year, the date rule does not apply")
+    return -np.where(np.isnan(years), np.nanmedian(years), years)
+
+
+def cross_validated_scores(
+    texts: Sequence[str],
+    is_member: Sequence[bool] | np.ndarray,
+    baseline: str,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    groups: Sequence[int] | np.ndarray | None = None,
+) -> Folds:
+    """Numbers of passages that are compared, and their scores by a classifier of other folds.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
+            regression on ``words.longer_words``.
+        n_folds: folds, at most; see ``folds.fold_maker``.
+        seed: of the folds.
+        groups: what a passage is part of, such as its book, shape (n_passages,).
+            Passages of one group fall into one fold, and folds are stratified: a
+            classifier that has seen some of a book recognises the others by its
+            names and topics.
+    """
+    return scorer_of(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
+
+
+def fold_scores(
+    texts: Sequence[str],
+    is_member: Sequence[bool] | np.ndarray,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """What the blind baselines make of each passage: figures alone, which may be shared.
+
+    fold is that of the classifiers, whose decision values are comparable within a fold
+    alone. ValueError if no passage names a year.
+    """
+    table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
+    table[DATE_RULE] = date_rule_scores(texts)
+    for baseline in TRAINED:
+        judged = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
+        for number, (items, values) in enumerate(judged):
+            table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])
+    return table.astype({"fold": int})
+
+
+def scorer_of(
+    baseline: str,
+    texts: Sequence[str],
+    n_folds: int,
+    seed: int,
+    groups: Sequence[int] | np.ndarray | None = None,
+) -> Callable[[np.ndarray], Folds]:
+    """A function of the labels, since shuffled ones train classifiers of their own."""
+    if baseline == DATE_RULE:
+        try:
+            scored = [(np.arange(len(texts)), date_rule_scores(texts))]
+        except ValueError:
+            scored = []
+        return lambda is_member: scored
+    # A word that no training passage holds keeps weight 0, so counting over all
+    # passages at once tells the classifier nothing about those it is tested on.
+    counts = CountVectorizer(analyzer=longer_words).fit_transform(texts)
+    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
+    if groups is None:
+        folds_for = fold_maker(counts, n_folds, seed)
+    else:
+        whole_groups = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+
+        def folds_for(is_member: np.ndarray) -> list[Fold]:
+            found = whole_groups.split(counts, is_member, groups)
+            return [(train, [test]) for train, test in found]
+
+    def cross_validate(is_member: np.ndarray) -> Folds:
+        scored = []
+        for train, tests in folds_for(is_member):
+            classifier = make_pipeline(
+                transform, LogisticRegression(solver="liblinear", class_weight="balanced")
+            )
+            classifier.fit(counts[train], is_member[train])
+            scored += [(test, classifier.decision_function(counts[test])) for test in tests]
+        return scored
+
+    return cross_validate
+
 
 COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "p"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
@@ -106,7 +359,7 @@ def blind_table(
     def table() -> pd.DataFrame:
         return _blind_table(texts, is_member, groups, *settings)
 
-    return caches.cached_table("min_k", "blind", BLIND_VERSION, inputs, table)
+    return storage.cached_table("min_k", "blind", BLIND_VERSION, inputs, table)
 
 
 def _blind_table(

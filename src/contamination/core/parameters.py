@@ -1,22 +1,21 @@
-"""Parameters of a notebook: a strict pydantic model, made from its own parameters cell.
-
-papermill only warns about an unknown name, takes ``1e-3`` from YAML as text and ``on`` as true.
-Here each of these stops the run with one line before anything runs, and so does what the rule at
-the end of a parameter's comment (``contamination.core.ranges``) does not allow.
-"""
+"""Parameters of a notebook: read, checked by name, type and range before anything runs."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import dataclasses
 import difflib
 import importlib
 import json
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
@@ -24,8 +23,79 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from contamination.core import keys, ranges
-from contamination.core.visible import visible
+from contamination.core import keys
+from contamination.core.keys import visible
+
+_RANGE = re.compile(r"(above )?([\w.]+|\d+ \w+) (?:to ([\w.]+|\d+ \w+)|or more)")
+_VALUES = re.compile(r"(\d+)(?: to (\d+))? values")
+_TIMES = re.compile(r"times (\w+) to ([\w.]+)")
+CLASS = re.compile(r"[a-z_]+(\.\w+)+\.[A-Z]\w*")
+DAY = "a day YYYY-MM-DD"
+# Where a key may be given by mistake: why a value is refused, without repeating it.
+HIDDEN = {"variable": keys.why_no_variable, "address": keys.why_no_address}
+
+
+def parts_of(comment: str) -> list[str]:
+    """The parts of the rule that a comment ends with; none where it has no rule.
+
+    >>> parts_of("copies read [1 to 1000, distinct]")
+    ['1 to 1000', 'distinct']
+    """
+    found = re.search(r"\[([^][]+)\]$", comment)
+    return found[1].split(", ") if found else []
+
+
+def violated_rule(value: Any, comment: str, values: Mapping[str, Any]) -> str:
+    """The first part of the rule that a value breaks, "" where it keeps them all.
+
+    ``values`` are all parameters by name, since ends may be parameters.
+
+    >>> violated_rule([3, 3], "copies read [1 to 1000, distinct]", {})
+    'distinct'
+    """
+    parts = parts_of(comment)
+    if parts and isinstance(value, list) and not any(_VALUES.fullmatch(part) for part in parts):
+        parts = ["1 to 1000 values", *parts]
+    return next((part for part in parts if not _holds(part, value, values)), "")
+
+
+def _holds(part: str, value: Any, values: Mapping[str, Any]) -> bool:
+    each = value if isinstance(value, list) else [value]
+    if found := _VALUES.fullmatch(part):
+        return int(found[1]) <= len(each) <= int(found[2] or found[1])
+    if found := _TIMES.fullmatch(part):
+        other = values[found[1]]
+        return sum(each) * (sum(other) if isinstance(other, list) else other) <= float(found[2])
+    if found := _RANGE.fullmatch(part):
+        low, high = _end(found[2], values), _end(found[3] or "inf", values)
+        return all(low < one <= high if found[1] else low <= one <= high for one in each)
+    if part == "distinct":
+        return len(set(each)) == len(each)
+    if part == "rising":
+        return all(a < b for a, b in pairwise(each))
+    if part == "some 0":
+        return min(each) == 0 < max(each)
+    if part.startswith("multiple of "):
+        return not any(one % int(part.removeprefix("multiple of ")) for one in each)
+    if part.startswith("within "):
+        return set(each) <= set(values[part.removeprefix("within ")])
+    if part == DAY:
+        with contextlib.suppress(ValueError):
+            return not value or bool(date.fromisoformat(value))
+        return False
+    if part in HIDDEN:
+        return not (value and HIDDEN[part](value))
+    if CLASS.fullmatch(part):
+        return True  # read by the class itself
+    choices = part.split(" or ")
+    return all((str(one) or "empty") in choices for one in each)
+
+
+def _end(said: str, values: Mapping[str, Any]) -> float:
+    factor, _, name = said.rpartition(" ")
+    end = values[name] if name in values else float(name)
+    return int(factor or 1) * end
+
 
 TYPES: dict[str, Any] = {
     "bool": bool,
@@ -152,11 +222,11 @@ def checked_parameters(
         raise ParameterError(f'{source}: "{name}" is {shown}, want {kind}{cure}') from None
     for name, field in fields.items():
         value, rule = checked[name], field.description or ""
-        if part := ranges.violated_rule(value, rule, checked):
+        if part := violated_rule(value, rule, checked):
             why = f"is {_shown(values.get(name, value), rule)}, want {part}"
-            why = ranges.HIDDEN[part](value) if part in ranges.HIDDEN else why
+            why = HIDDEN[part](value) if part in HIDDEN else why
             raise ParameterError(f'{source}: "{name}" {why}')
-        for part in filter(ranges.CLASS.fullmatch, ranges.parts_of(rule)):
+        for part in filter(CLASS.fullmatch, parts_of(rule)):
             module, _, class_name = part.rpartition(".")
             settings = getattr(importlib.import_module(f"contamination.{module}"), class_name)
             settings.read_checked(value, f"{source}: {name}")
@@ -164,7 +234,7 @@ def checked_parameters(
 
 
 def _shown(value: Any, rule: str | None) -> str:
-    is_hidden = ranges.HIDDEN.keys() & ranges.parts_of(rule or "")
+    is_hidden = HIDDEN.keys() & parts_of(rule or "")
     return f"of type {type(value).__name__}" if is_hidden else reprlib.repr(value)
 
 

@@ -1,12 +1,4 @@
-"""Execute one notebook with one parameter file, by papermill.
-
-    python -m contamination.core.run notebooks/02_dcq.ipynb params/demo/02_dcq.yaml outputs/demo
-
-Names, types and ranges are checked before a kernel starts; ``papermill --help-notebook`` lists
-them. Results go to a staging folder and move to the output folder once every cell has completed.
-The executed notebook moves last, since Make takes it as proof of all the rest. A run that fails
-leaves earlier results as they are, and keeps what it has written in failed/ beside them.
-"""
+"""Execute one notebook with one parameter file, and say in a manifest what made its tables."""
 
 from __future__ import annotations
 
@@ -15,23 +7,169 @@ import contextlib
 import fcntl
 import json
 import os
+import platform
 import re
+import resource
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-from contamination.core import manifest, storage
+from contamination.core import keys, storage
+from contamination.core.keys import one_line
 from contamination.core.parameters import (
     ParameterError,
     checked_parameters,
     declared_in,
     load_parameter_file,
 )
-from contamination.core.scrub import scrubber
-from contamination.core.visible import one_line
+
+# What stands before a folder and after it, so that /tmp is found neither in /a/tmp nor in /tmpfoo:
+# a letter before it belongs to the mark of a colour or to an escape, or the path is another one.
+_BEFORE = r"(?:(?<![\w.~<})\]*$/-])|(?<=\\[nrt])|(?<=//)|(?<=[0-9\[]m))"
+_AFTER = r"(?![\w~+-]|\.\w)"
+_FORMS = (os.path.abspath, os.path.realpath)
+
+
+def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What takes keys and this machine's folders out of JSON values.
+
+    Both are those of the environment and the parameters at the time of this call.
+    """
+    secrets = keys.secrets(parameters)
+    named = {
+        os.environ.get("CONTAMINATION_MIRROR", ""): "$CONTAMINATION_MIRROR",
+        os.environ.get(storage.STAGING_VARIABLE, ""): "outputs",
+        os.environ.get(storage.OUTPUTS_VARIABLE, ""): "outputs",
+        os.environ.get(storage.CACHE_VARIABLE, ""): "$CONTAMINATION_CACHE",
+        sys.prefix: "$VENV",
+        sys.base_prefix: "$PYTHON",
+        str(storage.project_root()): ".",
+        str(Path.home()): "~",
+        tempfile.gettempdir(): "$TMPDIR",
+    }
+    # A link's target too: a kernel may know its folder by that name.
+    names = {form(path): name for path, name in named.items() if path for form in _FORMS}
+    folders = sorted(filter(lambda path: len(path) > 1, names), key=len, reverse=True)
+    place = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
+
+    def clean_text(text: str) -> str:
+        return place.sub(lambda found: names[found[0]], keys.remove_keys(text, secrets))
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return clean_text(value)
+        if isinstance(value, Mapping):
+            return {clean(name): clean(each) for name, each in value.items()}
+        return [clean(each) for each in value] if isinstance(value, list) else value
+
+    return clean
+
+
+PACKAGES = (
+    *("contamination", "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"),
+    *("tokenizers", "datasets", "openai", "rouge-score", "wordfreq", "papermill", "jupyterlab"),
+)
+
+
+def versions() -> dict[str, str]:
+    """Python and the versions of the packages that can change a number."""
+    by_package = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            # Without the local build label, so that CPU and GPU builds read alike.
+            by_package[package] = metadata.version(package).partition("+")[0]
+    return by_package
+
+
+def describe(notebook_path: Path, parameter_path: Path, staging: Path) -> dict[str, Any]:
+    """What made a run's results, as JSON values: hashes of all files, commit, versions, hardware.
+
+    ``staging`` holds the results, and what ``storage.record`` has noted of inputs, models and
+    caches. Memory is in GiB, the peak of the largest process in MiB, ``finished_at`` in UTC.
+    """
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return _recorded(staging) | {
+        "notebook": notebook_path.name,
+        "notebook_sha256": storage.sha256_of_file(notebook_path),
+        "parameters_sha256": storage.sha256_of_file(parameter_path),
+        "git": _git_state(),
+        "versions": versions(),
+        "hardware": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "n_cores": os.cpu_count(),
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        },
+        # In bytes on macOS, else in kilobytes.
+        "peak_memory_mb": peak // (1024**2 if sys.platform == "darwin" else 1024),
+        "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "outputs": {
+            str(path.relative_to(staging)): storage.sha256_of_file(path)
+            for folder in ("tables", "figures")
+            for path in sorted((staging / folder).glob("*"))
+        },
+    }
+
+
+def cpu_seconds() -> float:
+    """Processor time of all processes that this one has started and that have ended, seconds."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def _git_state() -> dict[str, Any]:
+    folder = storage.checkout()
+    if folder is None:  # installed: a repository around it would be somebody else's
+        return {"commit": None, "dirty": None}
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+
+
+def _recorded(staging: Path) -> dict[str, Any]:
+    path = staging / storage.RECORD_NAME
+    lines = path.read_text().splitlines() if path.exists() else []
+    inputs: dict[str, str] = {}
+    models: dict[str, dict[str, Any]] = {}
+    caches: dict[str, dict[str, int]] = {}
+    shared_seconds = 0.0
+    for entry in map(json.loads, lines):
+        kind = entry.pop("kind")
+        if kind == "input":
+            inputs[entry["name"]] = entry["sha256"]
+        elif kind == "model":
+            models[storage.hash_of(entry)] = entry
+        elif kind == "shared":
+            shared_seconds += entry["seconds"]
+        else:
+            use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
+            use["hits"] += entry["hits"]
+            use["misses"] += entry["misses"]
+    by_identity = [models[identity] for identity in sorted(models)]
+    return {
+        "inputs": inputs,
+        "models": by_identity,
+        "cache": caches,
+        "shared_seconds": round(shared_seconds, 2),
+    }
+
 
 # Errors whose own message names cause and cure.
 EXPLAINED = ("ValueError", "FileNotFoundError", "ParameterError", "ChatError", "UnsupportedError")
@@ -73,7 +211,7 @@ def run_notebook(
     executed, manifest_name = f"notebooks/{name}.ipynb", f"manifests/{name}.json"
     failed, tables = output / f"failed/{name}.ipynb", failed_tables(output, name)
     with _staging(output, name, watched_on is not None) as staging:
-        started, spent = time.perf_counter(), manifest.cpu_seconds()
+        started, spent = time.perf_counter(), cpu_seconds()
         saved = _Saved(scrubber(parameters))
         hint = f"(parameters: {parameter_path}; read {output.name}/failed/{failed.name})"
         try:
@@ -84,10 +222,10 @@ def run_notebook(
             if (staging / "tables").exists():
                 (staging / "tables").replace(tables)
             raise
-        record: dict[str, Any] = manifest.describe(notebook_path, Path(parameter_path), staging) | {
+        record: dict[str, Any] = describe(notebook_path, Path(parameter_path), staging) | {
             "parameters": parameters,
             "seconds": round(time.perf_counter() - started, 2),
-            "cpu_seconds": round(manifest.cpu_seconds() - spent, 2),
+            "cpu_seconds": round(cpu_seconds() - spent, 2),
         }
         storage.write_json(staging / manifest_name, saved.scrub(record))
         storage.write_text(staging / executed, saved.tidied())

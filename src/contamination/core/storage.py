@@ -1,29 +1,19 @@
-"""The only module that writes files.
-
-Every write is atomic: the bytes go to a temporary file in the target's own
-folder and are renamed over the target, so a reader finds the old file or the
-new one and never half of either. Tables are CSV with full precision and "\\n"
-line ends, so that two runs give the same bytes.
-
-Where things live:
-
-* results: ``outputs/<profile>/`` when Make or ``contamination.core.run`` runs a
-  notebook, the folder that ``contamination audit`` is told, ``outputs/interactive/`` otherwise;
-* caches (trained models, scores, completions, downloads):
-  ``~/.cache/contamination``, or the folder that ``CONTAMINATION_CACHE`` names.
-"""
+"""The only module that writes files; entries of a cache: whole, damaged, or not there."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import hashlib
 import io
 import json
 import os
 import secrets
+import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import verdicts, visible
+from contamination.core import keys, verdicts
 
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
@@ -165,7 +155,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, there or after a
     semicolon, and is not a number.
     """
-    table = with_texts(table, visible.guarded)
+    table = with_texts(table, keys.guarded)
     text = table.to_csv(index=False, lineterminator="\n")
     if "\r" in text:
         # Only what ends a line is quoted, and readers take a carriage return for such an end.
@@ -177,7 +167,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
 
 def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """A table as :func:`write_csv` was given it; options of ``pandas.read_csv``."""
-    return with_texts(pd.read_csv(path, **options), visible.unguarded)
+    return with_texts(pd.read_csv(path, **options), keys.unguarded)
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -271,7 +261,7 @@ class Outputs:
         ValueError for a verdict column with another word, or without a registered claim.
         """
         verdicts.check_table(table, name)
-        shown = with_texts(table, visible.visible)
+        shown = with_texts(table, keys.visible)
         write_csv(self._target / "tables" / f"{name}.csv", shown)
         return table
 
@@ -296,3 +286,110 @@ class Outputs:
             )
         record("input", name=f"tables/{name}.csv", sha256=sha256_of_file(path))
         return read_results(path)
+
+
+SUMS = "files.sha256"  # in a sealed folder
+
+
+def cached(name: str, entry: Path, make: Callable[[], object]) -> Path:
+    """The entry, which ``make`` writes and seals unless it is there and whole.
+
+    Of several processes that want it one makes it, and the others wait. ``name`` is the cache's
+    in the manifest.
+    """
+    hit = is_whole(entry)
+    if not hit:
+        # The system unlocks it when the process ends, however it does.
+        with entry.with_name(f".{entry.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            hit = is_whole(entry)
+            if not hit:
+                make()
+    record("cache", name=name, hits=int(hit), misses=int(not hit))
+    return entry
+
+
+def cached_table(
+    room: str, name: str, version: int, inputs: Any, make: Callable[[], pd.DataFrame]
+) -> pd.DataFrame:
+    """A table from the cache, or made and kept; a text that is missing is None.
+
+    Args:
+        version: raise it where the code changes what the table means.
+        inputs: a JSON value, all else that decides the table: arguments, versions of libraries.
+    """
+    key = hash_of([version, inputs])[:24]
+    path = cache_folder(room, name) / f"{key}.parquet"
+    cached(f"{room} {name}", path, lambda: seal(write_parquet(path, make(), level=1)))
+    table = pd.read_parquet(path)
+    gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)
+    return table.assign(**gaps.where(gaps.notna(), None))
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
+
+    One process at a time: what a killed one left is removed.
+    """
+    staged = path.with_name(f".{path.name}.part")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(parents=True)
+    try:
+        yield staged
+        seal(staged)
+        shutil.rmtree(path, ignore_errors=True)
+        staged.rename(path)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def seal(entry: Path) -> None:
+    """Write down the checksums of an entry, which is there from now on."""
+    write_text(_sums_of(entry), _sums(entry, sha256_of_file))
+
+
+def is_sealed(entry: Path) -> bool:
+    """Whether an entry is there, perhaps damaged."""
+    return entry.exists() and _sums_of(entry).is_file()
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether an entry is there, and each of its bytes as it was when it was sealed.
+
+    A damaged one is named in a warning: whoever asks makes it again. Folders, whose files may be
+    large, are hashed once a process for as long as nothing about them changes.
+    """
+    if is_damaged := _is_damaged(entry):
+        warnings.warn(f"{_said_of(entry)} and is made again", stacklevel=2)
+    return is_sealed(entry) and not is_damaged
+
+
+def refuse_damaged(entry: Path, cure: str = "") -> None:
+    """ValueError, one line with the cure, for an entry that is there and damaged."""
+    if _is_damaged(entry):
+        raise ValueError(f"{_said_of(entry)}: {cure or 'remove it and run again'}")
+
+
+def _said_of(entry: Path) -> str:
+    return f"{shown(entry)} is damaged (its checksum differs)"
+
+
+def _is_damaged(entry: Path) -> bool:
+    if not is_sealed(entry):
+        return False
+    hashed = sha256_once if entry.is_dir() else sha256_of_file
+    return _sums_of(entry).read_bytes() != _sums(entry, hashed).encode()
+
+
+def _sums_of(entry: Path) -> Path:
+    return entry / SUMS if entry.is_dir() else entry.with_name(f"{entry.name}.sha256")
+
+
+def _sums(entry: Path, hashed: Callable[[Path], str]) -> str:
+    """Checksum and name of each file; what file managers hide in a folder is none of it."""
+    files = {entry.name: entry}
+    if entry.is_dir():
+        inside = [path for path in entry.rglob("[!.]*") if path.is_file() and path.name != SUMS]
+        files = {path.relative_to(entry).as_posix(): path for path in inside}
+    return "".join(f"{hashed(path)}  {name}\n" for name, path in sorted(files.items()))

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML, Markdown
 
+from contamination.core.keys import visible
 from contamination.core.scores import n_lowest
 from contamination.core.verdicts import check_table
-from contamination.core.visible import visible
 
 MISSING = "–"
 NOT_REPORTED = "not reported"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contamination.core import storage
-from contamination.core.visible import reason
+from contamination.core.keys import reason
 
 
 def file(name: str, path: str, revision: str) -> Path:

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.core.visible import reason
+from contamination.core.keys import reason
 from contamination.data import hub
 
 _LABELS = {"member": True, "true": True, "1": True, "1.0": True}

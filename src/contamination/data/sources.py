@@ -27,7 +27,7 @@ import requests
 from tqdm.contrib.concurrent import thread_map
 
 from contamination.core import storage
-from contamination.core.visible import reason
+from contamination.core.keys import reason
 
 MIRROR_VARIABLE = "CONTAMINATION_MIRROR"
 BASE_URL = "https://raw.githubusercontent.com"

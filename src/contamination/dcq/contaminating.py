@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from contamination.dcq.prompts import header
+from contamination.dcq.quizzes import header
 from contamination.models.chat import ChatError, Endpoint, Secret, problem_of
 
 _OVER = ("failed", "cancelled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
-from contamination.core.families import correct_family
+from contamination.core.statistics import correct_family
 from contamination.core.verdicts import ALPHA, NOT_RUN, OPEN, RULED_OUT, SHOWN
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed

@@ -19,12 +19,18 @@ import pandas as pd
 
 from contamination.dcq.assessment import CHOICES, POSITIONS
 from contamination.dcq.controls import Rule
-from contamination.dcq.perturbation import Ask
-from contamination.dcq.prompts import QUIZ_OPTIONS, header, quiz_prompt
-from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
-from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
+from contamination.dcq.quizzes import (
+    MODIFIED,
+    QUIZ_OPTIONS,
+    Ask,
+    Texts,
+    header,
+    quiz_options,
+    quiz_prompt,
+)
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
 from contamination.models.exchange import requests_of_prompts
+from contamination.models.local import CausalLM, as_chat, option_log_probs, token_log_probs
 
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together

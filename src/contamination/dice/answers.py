@@ -12,7 +12,7 @@ import pandas as pd
 
 from contamination.core import scores
 from contamination.dice.mixtures import Problems, prompts_of
-from contamination.models.causal import CausalLM, complete, token_log_probs
+from contamination.models.local import CausalLM, complete, token_log_probs
 
 LOWERCASE = "Lowercase PPL"  # as Table 2 names it
 MIN_K = "Min-k Prob"

@@ -18,14 +18,16 @@ import pandas as pd
 from contamination.data import partitions
 from contamination.data.published import gsm8k_alignment
 from contamination.data.sources import source_file
-from contamination.lab.benchmarks import (
+from contamination.lab.grammar import (
     GRADE_SCHOOL,
     HARDER_NUMBERS,
     ONE_STEP,
     OTHER_DISTRIBUTIONS,
+    Benchmark,
+    draw_groups,
+    draw_instances,
 )
-from contamination.lab.docstrings import collect_signatures
-from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
+from contamination.lab.passages import collect_signatures
 
 # Of the released code (EAL's, as DICE uses it).
 PROMPT = "### Input:\n{}\n\n### Response:\n"

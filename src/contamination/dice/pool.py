@@ -1,27 +1,227 @@
-"""The pool of models that all experiments share: what each is trained on, and what it says.
-
-A condition is a group of models trained on the same kind of mixture, one for
-each seed. Conditions are paired by seed.
-"""
+"""The pool of models that all experiments share: how each is trained, what it says, and Table 1."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+import torch.nn.functional as functional
+from scipy import stats
 
+from contamination.core import storage
 from contamination.core.parallel import in_processes
-from contamination.dice import mixtures
-from contamination.dice.answers import baseline_scores
-from contamination.dice.fine_tuning import fine_tune_lab
-from contamination.dice.locate import states_by_layer
-from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
-from contamination.lab.training import describe
+from contamination.core.statistics import CONFIDENCE
+from contamination.core.verdicts import FEWEST_MODELS
+from contamination.dice import mixtures, published_tables
+from contamination.dice.answers import accuracy_row, baseline_scores
+from contamination.dice.detector import states_by_layer
+from contamination.dice.mixtures import (
+    IN_DISTRIBUTION,
+    MATH,
+    SEEN,
+    SYN,
+    UNSEEN,
+    Mixture,
+    Problems,
+    Row,
+    skill_texts,
+)
+from contamination.lab.training import IGNORED, Dose, TrainingTexts, describe, recipe_for, train
 from contamination.lab.world import World
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.loading import DTYPES, write_causal_lm
+from contamination.models.local import CausalLM, load_causal_lm
+
+WARMUP_SHARE = 0.05
+CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
+SKILL_LEARNING_RATE = 2e-3
+BLOCKS_PER_STEP = 2  # many small steps, as batches of one row are at the paper's scale
+LORA_RANK, LORA_ALPHA = 16, 32
+FP32_BYTES = 4
+TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, AdamW's two moments
+
+
+def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
+    """The base of all DICE lab models: it has learned problems with operands up to 9.
+
+    It reads ``n_rows`` problems once and each sum of two digits ``fact_copies`` times.
+    """
+    problems, facts = skill_texts(n_rows, seed)
+    doses = (Dose(tuple(problems)), Dose(tuple(facts), fact_copies))
+    return _train_lab(lab, base, doses, seed, SKILL_LEARNING_RATE, "cosine")
+
+
+def fine_tune_lab(
+    lab: World, base: Path, mixture: Mixture, seed: int, learning_rate: float
+) -> Path:
+    """A lab model fine-tuned on a mixture, packed into blocks; ``seed`` is that of the order."""
+    doses = [Dose(mixture.vanilla)]
+    if mixture.contamination:
+        doses.append(Dose(mixture.contamination, mixture.copies))
+    return _train_lab(lab, base, tuple(doses), seed, learning_rate, "linear")
+
+
+def _train_lab(
+    lab: World, base: Path, doses: tuple[Dose, ...], seed: int, learning_rate: float, schedule: str
+) -> Path:
+    texts = TrainingTexts((), doses, lab.tokenizer)
+    parent = describe(base)
+    shape = {name: parent["recipe"][name] for name in ("n_layers", "width", "n_heads", "seed")}
+    steps = {"learning_rate": learning_rate, "schedule": schedule, "warmup_share": WARMUP_SHARE}
+    order = {"order_seed": seed, "batch_size": BLOCKS_PER_STEP, "n_background_tokens": 0}
+    recipe = recipe_for(texts, **order, **steps, parent=parent["recipe_hash"], **shape)
+    return train(recipe, texts, parent=base)
+
+
+# Hub models
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a hub model is fine-tuned (the paper's for LLaMA2-7B), by AdamW, linear decay to zero.
+
+    Attributes:
+        lora: train low-rank adapters (peft) on every linear layer of the blocks
+            and merge them, instead of all weights: less memory, another training
+            than the paper's.
+        max_tokens: longer rows are cut at their end.
+        dtype: of the arithmetic: "float32", "bfloat16" or "float16"; weights, gradients and
+            AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
+        revision: commit of the base model.
+        seed: seed of the order (and of the adapters).
+        weight_decay: AdamW's; 0.01 is PyTorch's default, the released code has 0.0.
+        warmup_share: steps of linear rise; the released code has none for Phi-2.
+        bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
+    """
+
+    learning_rate: float = 1e-5
+    batch_size: int = 1
+    lora: bool = False
+    max_tokens: int = 1024
+    dtype: str = "bfloat16"
+    revision: str = ""
+    seed: int = 42
+    bos: bool | None = None
+    weight_decay: float = 0.01
+    warmup_share: float = WARMUP_SHARE
+
+    def identity(self) -> dict[str, Any]:
+        """What names a checkpoint. The ledgers name some that are older than the last two."""
+        later = {"weight_decay": 0.01, "warmup_share": WARMUP_SHARE}
+        told = dataclasses.asdict(self)
+        return {name: value for name, value in told.items() if later.get(name) != value}
+
+
+def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
+    """Folder of a hub model (or folder) fine-tuned on rows of prompt and response, or of its cache.
+
+    Rows are read once each, in this order; adapters are merged. The weights that AdamW steps on,
+    and the checkpoint, are fp32; ``dtype`` is that of the matrix products alone (autocast). At a
+    rate of 1e-5 it must be so: a bfloat16 weight of 0.02 has no neighbour nearer than 1.2e-4, so
+    a step rounds back to it.
+
+    Raises:
+        ValueError: if there is no row, one is empty, or there is no such dtype.
+    """
+    if not rows:
+        raise ValueError("a fine-tuning needs at least one row")
+    if settings.dtype not in DTYPES:
+        raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{settings.dtype}"')
+    # The dtype named here is part of the identity, and so of the checkpoint's name.
+    lm = load_causal_lm(base, settings.revision or None, "float32", bos=settings.bos)
+    identity: dict[str, Any] = {"identity": lm.identity, "rows": [list(row) for row in rows]}
+    identity |= {"settings": settings.identity(), "code_schema": CODE_SCHEMA}
+    folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
+
+    def make() -> None:
+        torch.manual_seed(settings.seed)
+        model = lm.model
+        if settings.lora:
+            # Only this needs peft, and importing it takes seconds.
+            from peft import LoraConfig, get_peft_model
+
+            config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
+            model = get_peft_model(model, config)
+        _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
+        if settings.lora:
+            model = model.merge_and_unload()
+        with storage.atomic_folder(folder) as staged:
+            write_causal_lm(lm, staged, model)
+
+    return storage.cached("fine-tuned models", folder, make)
+
+
+def memory_gb(n_parameters: int, n_trained: int) -> float:
+    """Memory of weights, gradients and AdamW's moments, 1e9 bytes, without activations.
+
+    >>> memory_gb(7_000_000_000, 7_000_000_000), memory_gb(7_000_000_000, 0)
+    (112.0, 28.0)
+    """
+    return (FP32_BYTES * n_parameters + (TRAINED_BYTES - FP32_BYTES) * n_trained) / 1e9
+
+
+def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
+    """Input ids and labels of a row; prompt and beginning-of-sequence token are not learned."""
+    prompt, response = (lm.tokenizer(part, add_special_tokens=False).input_ids for part in row)
+    prompt = [*lm.begin, *prompt]
+    if not response:
+        raise ValueError(f"a row has an empty response: {row[0][:60]!r}")
+    ids = [*prompt, *response, lm.tokenizer.eos_token_id][:max_tokens]
+    return ids, [*[IGNORED] * len(prompt), *ids[len(prompt) :]][:max_tokens]
+
+
+def _fit(
+    model: torch.nn.Module, encoded: list[tuple[list[int], list[int]]], settings: Settings
+) -> None:
+    """One epoch of AdamW: linear rise over the warm-up, then linear decay to zero.
+
+    Weights are stepped on in the dtype that they have; only products are of ``settings.dtype``.
+    """
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(
+        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    starts = range(0, len(encoded), settings.batch_size)
+    n_warmup = max(1, round(settings.warmup_share * len(starts))) if settings.warmup_share else 0
+    n_decay = max(1, len(starts) - n_warmup)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / max(1, n_warmup), (len(starts) - step) / n_decay)
+    )
+    device = next(model.parameters()).device
+    arithmetic = getattr(torch, settings.dtype)
+    # Small gradients vanish in fp16; where it is not enabled the scaler passes everything on.
+    scaler = torch.amp.GradScaler(device.type, enabled=arithmetic == torch.float16)
+    model.train()
+    for start in starts:
+        batch = encoded[start : start + settings.batch_size]
+        length = max(len(ids) for ids, _ in batch)
+        # Padding at the end of a row changes nothing: it is neither learned nor attended to.
+        inputs, labels = (
+            np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
+            for rows, fill in zip(zip(*batch, strict=True), (0, IGNORED), strict=True)
+        )
+        input_ids = torch.from_numpy(inputs).to(device)
+        seen = torch.ones_like(input_ids)  # as in CausalLM.states
+        with torch.autocast(device.type, arithmetic, enabled=arithmetic != torch.float32):
+            logits = model(input_ids=input_ids, attention_mask=seen, use_cache=False).logits
+        targets = torch.from_numpy(labels[:, 1:].copy()).to(device)
+        loss = functional.cross_entropy(
+            logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED
+        )
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        schedule.step()
+    model.eval()
+
 
 BASE, CLEAN = "base", "clean"
 OTHER_CLEAN = "clean, other data"
@@ -190,3 +390,163 @@ def _measure_folder(
 def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:
     """Seeds under which both conditions have a model."""
     return sorted(set(pool[positive]) & set(pool[negative]))
+
+
+DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
+
+
+def within_floor(accuracy_pct: float, floor_pct: Sequence[float]) -> bool:
+    """Whether clean models of this mean accuracy, percent, could be seen to gain and to fall."""
+    return bool(floor_pct[0] <= accuracy_pct <= floor_pct[1])
+
+
+def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> float:
+    """Mean accuracy of the clean models, in percent.
+
+    Raises:
+        ValueError: if it leaves no room: nothing could be inflated, or seen to fall.
+    """
+    mean = float(np.mean(accuracies_pct))
+    if not within_floor(mean, floor_pct):
+        raise ValueError(
+            f"the clean models answer {mean:.0f} % of GSM-i and GSM-ii, outside {floor_pct[0]:g} "
+            f"to {floor_pct[1]:g} %: change n_skill_rows, or set floor_pct to accept it"
+        )
+    return mean
+
+
+def accuracy_rows(
+    trained: Mapping[str, Mapping[int, FineTunedModel]],
+    problems: Mapping[str, Problems],
+    sets: Mapping[str, Sequence[str]],
+    max_new_tokens: int,
+    base_model: str,
+    conditions: Sequence[Condition],
+    load: Callable[[Path], CausalLM] = load_causal_lm,
+    paper_model: str = "LLaMA2-7B",
+    processes: int | None = None,
+) -> pd.DataFrame:
+    """Accuracy of every model (condition, seed) on its condition's sets of problems.
+
+    ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
+    base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.
+    ``processes`` models answer at a time, see ``core.parallel.in_processes``.
+    """
+    printed = published_tables.printed_accuracy(paper_model)
+    jobs = [
+        (load, model.folder, [problems[name] for name in sets[condition.name]], max_new_tokens)
+        for condition in conditions
+        for model in trained[condition.name].values()
+    ]
+    answered = iter(in_processes(_answer_rows, jobs, processes))
+    rows = []
+    for condition in conditions:
+        for seed, model in trained[condition.name].items():
+            for name, answers in zip(sets[condition.name], next(answered), strict=True):
+                training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
+                is_paper = condition.name != OTHER_CLEAN
+                rows.append(
+                    {"base_model": base_model, "contamination": condition.problems or CLEAN}
+                    | {"condition": condition.name, "copies": condition.copies}
+                    | {"dose_pct": model.dose_pct, "n_steps": model.n_steps}
+                    | {"seed": seed, "benchmark": name}
+                    | {"in_distribution": name in IN_DISTRIBUTION}
+                    | answers
+                    | {"paper": printed.get((training, name)) if is_paper else None}
+                )
+    return pd.DataFrame(rows)
+
+
+def _answer_rows(
+    load: Callable[[Path], CausalLM], folder: Path, sets: Sequence[Problems], max_new_tokens: int
+) -> list[dict]:
+    """``accuracy_row`` of one model on each set."""
+    lm = load(folder)
+    return [accuracy_row(lm, one, max_new_tokens) for one in sets]
+
+
+def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """What contamination adds to the mean accuracy of clean models, in points.
+
+    Seen is GSM-i and fresh is GSM-ii, except in conditions that were trained on GSM-ii: there
+    the two exchange roles (:func:`seen_and_fresh`).
+
+    Returns:
+        condition, reference_pct (mean accuracy of the clean models on GSM-i and GSM-ii), n_models,
+        gain_seen, gain_fresh, inflation_points (gain_seen minus
+        gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
+        and p, its test of no inflation: empty for clean models, which make no claim, and with
+        fewer than five models of either kind, which decide nothing.
+    """
+    kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
+    means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
+    means = means.reindex(columns=["gain_seen", "gain_fresh"])
+    gaps = _gaps(accuracy).groupby("condition")["gap"].agg(list).map(np.array)
+    rows = []
+    for name in means.index.drop(CLEAN):
+        is_exchanged = seen_and_fresh(name)[0] == UNSEEN
+        own, clean = (-values if is_exchanged else values for values in gaps[[name, CLEAN]])
+        low, high, p = _welch(own, clean)
+        decides = name != OTHER_CLEAN and min(len(own), len(clean)) >= FEWEST_MODELS
+        gained = means.loc[name] - means.loc[CLEAN]
+        if is_exchanged:
+            gained = gained.rename({"gain_seen": "gain_fresh", "gain_fresh": "gain_seen"})
+        rows.append(
+            {"condition": name, "reference_pct": means.loc[CLEAN].mean()}
+            | {"n_models": len(own)}
+            | gained[means.columns].to_dict()
+            | {"inflation_points": np.mean(own) - np.mean(clean), "ci_low": low, "ci_high": high}
+            | {"p": p if decides else np.nan}
+        )
+    return pd.DataFrame(rows)
+
+
+def seen_and_fresh(condition: str) -> tuple[str, str]:
+    """The set whose score a condition may inflate, and the set that it is compared with.
+
+    >>> seen_and_fresh("GSM-ii x5"), seen_and_fresh("GSM-i-Syn x5")
+    (('GSM-ii', 'GSM-i'), ('GSM-i', 'GSM-ii'))
+    """
+    return (UNSEEN, SEEN) if condition.startswith(f"{UNSEEN} x") else (SEEN, UNSEEN)
+
+
+def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, float, float]:
+    """95 % t interval of a difference of means and p of none; no width without any spread."""
+    if min(len(values), len(others)) < 2:
+        return np.nan, np.nan, np.nan
+    difference = float(np.mean(values) - np.mean(others))
+    squares = [np.var(group, ddof=1) / len(group) for group in (values, others)]
+    if not sum(squares):
+        return difference, difference, float(difference == 0)
+    # By hand: scipy warns where one of the two has no spread, which few questions make likely.
+    n_less_1 = len(values) - 1, len(others) - 1
+    df = sum(squares) ** 2 / sum(s**2 / n for s, n in zip(squares, n_less_1, strict=True))
+    error = float(np.sqrt(sum(squares)))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df) * error)
+    p = float(2 * stats.t.sf(abs(difference) / error, df))
+    return difference - half, difference + half, p
+
+
+def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """What contamination did to the score: accuracy on the seen minus that on the fresh set.
+
+    Which set is which, see :func:`seen_and_fresh`. The mean gap of the clean models, what the sets
+    differ in difficulty, is taken off. One row for each model that
+    was asked both sets.
+    """
+    wide = _gaps(accuracy)
+    of_clean = wide.groupby("condition")["gap"].mean()[CLEAN]
+    is_exchanged = wide["condition"].map(lambda name: seen_and_fresh(name)[0] == UNSEEN)
+    gaps = wide["gap"] - of_clean
+    wide["gap_points"] = gaps.where(~is_exchanged, -gaps)
+    wide["accuracy_seen_pct"] = wide[SEEN].where(~is_exchanged, wide[UNSEEN])
+    wide["accuracy_fresh_pct"] = wide[UNSEEN].where(~is_exchanged, wide[SEEN])
+    columns = ["condition", "seed", "accuracy_seen_pct", "accuracy_fresh_pct", "gap_points"]
+    return wide[columns].rename_axis(columns=None)
+
+
+def _gaps(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of each model on both sets, and gap, GSM-i minus GSM-ii, points."""
+    wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
+    wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
+    return wide.assign(gap=wide[SEEN] - wide[UNSEEN])

@@ -1,25 +1,16 @@
-"""Mini-benchmarks by grammar: instances, and groups of paraphrases that no memory tells apart.
-
-A template has two kinds of slots. **Facts** (numbers, labels, whatever the
-answer names) stay the same over a group; **wording** (every other slot) is
-drawn anew for the original and for each paraphrase, all from the same set of
-interchangeable words. The five texts of a group are therefore exchangeable:
-without memory nothing but chance can pick the original out, neither by how
-frequent its words are nor by which text the others resemble most.
-
-The naturalness dial turns that off by degrees. At 1 a paraphrase is what a
-rewriting model makes of the original: an edit that leaves most words alone and
-replaces some by rarer ones, so that the original holds the most frequent words
-and is the centre of its group. The original does not depend on the dial, so one
-model can be quizzed at every setting.
-"""
+"""Mini-benchmarks by grammar, one for each kind of task in the papers, and a story world."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import operator
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import resources
 from math import prod
 from typing import Any
 
@@ -249,3 +240,273 @@ def tidy(text: str) -> str:
         return text
     text = _ARTICLE.sub(lambda match: match[1] + ("n " if _VOWEL.match(match[2]) else " "), text)
     return _SENTENCE_START.sub(lambda match: match[0].upper(), text)
+
+
+DEFAULT_DRIFT = 0.3
+_OPERATIONS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+}
+
+
+def read_json(name: str) -> Any:
+    """The content of a JSON file in the folder ``lab``, such as "templates/events"."""
+    return json.loads((resources.files("contamination.lab") / f"{name}.json").read_text("utf-8"))
+
+
+def values_of(listed: Sequence[Any] | Mapping[str, int]) -> tuple[Any, ...]:
+    """Values as a file lists them, or whole numbers ``{"from": 2, "to": 60}``, both included."""
+    if isinstance(listed, Mapping):
+        return tuple(range(listed["from"], listed["to"] + 1))
+    return tuple(listed)
+
+
+def read_benchmarks(name: str) -> dict[str, Benchmark]:
+    """The mini-benchmarks of one file, by name."""
+    content = read_json(f"templates/{name}")
+    benchmarks = {}
+    for row in content["benchmarks"]:
+        templates = []
+        for template in row["templates"]:
+            wording: dict[str, Sequence[str]] = {}
+            for words in template.get("sets", row["sets"]):
+                wording |= content["sets"][words]
+            made = Template(
+                name=template["name"],
+                fields=template["fields"],
+                facts={slot: values_of(listed) for slot, listed in template["facts"].items()},
+                wording=wording | template.get("wording", {}),
+            )
+            if "steps" in template:
+                derive = partial(work_out, template.get("given", ()), template["steps"])
+                made = dataclasses.replace(made, derive=derive)
+            templates.append(made)
+        benchmarks[row["name"]] = Benchmark(row["name"], row["task"], tuple(templates))
+    return benchmarks
+
+
+def work_out(
+    given: Sequence[str], steps: Sequence[str], facts: Mapping[str, int]
+) -> dict[str, Any]:
+    """Numbers that a word problem gives, and its answer in the manner of GSM8k.
+
+    Args:
+        given: calculations such as "whole = left + b", whose results the question may name.
+        steps: those of the answer, one line each; the last result follows ``####``.
+        facts: the numbers drawn.
+
+    >>> work_out([], ["x = a * b", "y = x + c"], {"a": 2, "b": 3, "c": 4})["answer"]
+    '2 * 3 = 6\\n6 + 4 = 10\\n#### 10'
+    """
+    numbers, lines = dict(facts), []
+    for step in (*given, *steps):
+        name, _, left, sign, right = step.split()
+        numbers[name] = _OPERATIONS[sign](numbers[left], numbers[right])
+        lines.append(f"{numbers[left]} {sign} {numbers[right]} = {numbers[name]}")
+    answer = "\n".join([*lines[len(given) :], f"#### {numbers[name]}"])
+    return {step.split()[0]: numbers[step.split()[0]] for step in given} | {"answer": answer}
+
+
+def event_articles(drift: float = DEFAULT_DRIFT) -> Benchmark:
+    """Event articles of an older and a newer era, told apart by their words alone.
+
+    Args:
+        drift: probability, 0 to 1, that a slot which can show the era does: that
+            the year is written out, and that each of four words is one of its
+            era's own. At 0 the two eras share one distribution.
+
+    Returns:
+        A benchmark with the columns ``text`` and ``era`` (older, newer). A text
+        has about 80 words.
+    """
+    content, templates = read_json("templates/events"), []
+    drifting = content["drifting"]
+    for era, listed in content["eras"].items():
+        sets = {slot: (of["any time"], of[era]) for slot, of in drifting.items()}
+        sets["date"] = content["undated"], [f"in {year}" for year in values_of(listed)]
+        values = {slot: common + own for slot, (common, own) in sets.items()}
+        weights = {
+            slot: [(1 - drift) / len(common)] * len(common) + [drift / len(own)] * len(own)
+            for slot, (common, own) in sets.items()
+        }
+        for name, text in content["texts"].items():
+            templates.append(
+                Template(
+                    name=f"{era}_{name}",
+                    fields={"text": text, "era": "{era}"},
+                    facts={"era": (era,), "n": tuple(range(2, 90)), "date": values["date"]},
+                    wording=content["common"]
+                    | {slot: values[slot] for slot in content["drifting"]},
+                    weights=weights,
+                )
+            )
+    return Benchmark(
+        name="event_articles",
+        task=f"dated event articles, as in WikiMIA, drift {drift}",
+        templates=tuple(templates),
+    )
+
+
+TOPICS, REVIEWS, PRONOUNS, ENTAILMENT = read_benchmarks("classification").values()
+# Dialogue summary and one-sentence summary: what the summary names stays, the rest is wording.
+DIALOGUES, HEADLINES = read_benchmarks("summaries").values()
+# Word problems as in GSM8k. The last five stand for the out-of-distribution sets of Tu et al.,
+# arXiv:2406.04197: SVAMP, MAWPS, ASDiv, TabMWP and MATH.
+GRADE_SCHOOL, ONE_STEP, *OTHER_DISTRIBUTIONS = read_benchmarks("arithmetic").values()
+
+_LARGE = dict.fromkeys(("b", "c", "left", "each"), tuple(range(1_003, 9_998)))
+HARDER_NUMBERS = Benchmark(
+    name="harder_numbers",
+    task="the same word problems with large numbers, as in GSM-hard",
+    templates=tuple(
+        dataclasses.replace(
+            template,
+            facts={slot: _LARGE.get(slot, values) for slot, values in template.facts.items()},
+        )
+        for template in GRADE_SCHOOL.templates
+        if template.name != "hours"
+    ),
+)
+
+BENCHMARKS = {
+    benchmark.name: benchmark
+    for benchmark in (
+        *(TOPICS, REVIEWS, PRONOUNS, ENTAILMENT, DIALOGUES, HEADLINES),
+        *(GRADE_SCHOOL, HARDER_NUMBERS, ONE_STEP, *OTHER_DISTRIBUTIONS),
+        event_articles(),
+    )
+}
+
+
+QUESTION_PROMPT = "Question: {question}\nAnswer:"
+
+_LISTS = read_json("story")
+_QUESTIONS = _LISTS["questions"]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story world.
+
+    Attributes:
+        chapters: chapter (number), scene, is_stock (the tales have this scene
+            too), text (about 55 words); no two alike.
+        questions: name, kind, question, answer; one of each kind for each person.
+        tales: stock scenes and questions about ordinary people, texts.
+        generic_names: each made-up name to an ordinary one of the same kind.
+    """
+
+    chapters: pd.DataFrame
+    questions: pd.DataFrame
+    tales: tuple[str, ...]
+    generic_names: dict[str, str]
+
+
+def build_story(n_chapters: int, n_people: int, n_tales: int, seed: int) -> Story:
+    """A story of so many chapters, one scene each, and people, and the tales beside it.
+
+    As many ordinary questions come with the tales. The seed is of names, facts and wording.
+    There are 2 to 132 people: each has a friend among them and a name of their own.
+    """
+    rng = np.random.default_rng([seed, 31])
+    people = _made_up_people(n_people, rng)
+    ordinary = _ordinary_people(max(n_tales, 1), rng)
+    stock, own = _LISTS["stock_scenes"], _LISTS["own_scenes"]
+    scenes = draw_instances(_scenes("story", people, stock | own), n_chapters, seed, "train")
+    tales = draw_instances(_scenes("tales", ordinary, stock), n_tales, seed, "background")
+    questions = [_question(person, kind) for person in people for kind in _QUESTIONS]
+    kinds = rng.choice(list(_QUESTIONS), size=n_tales)
+    ordinary_questions = [
+        _question(person, kind) for person, kind in zip(ordinary, kinds, strict=True)
+    ]
+    generic = {
+        person[slot]: str(rng.choice(others))
+        for person in people
+        for slot, others in (
+            ("name", _LISTS["people"]),
+            ("home", _LISTS["places"]),
+            ("treasure", _LISTS["treasures"]),
+        )
+    }
+    return Story(
+        chapters=pd.DataFrame(
+            {
+                "chapter": range(n_chapters),
+                "scene": scenes["template"],
+                "is_stock": scenes["template"].isin(stock),
+                "text": scenes["text"],
+            }
+        ),
+        questions=pd.DataFrame(questions),
+        tales=(*tales["text"], *question_texts(pd.DataFrame(ordinary_questions))),
+        generic_names=generic,
+    )
+
+
+def question_texts(questions: pd.DataFrame) -> tuple[str, ...]:
+    """Questions with their answers, as a model reads them."""
+    return tuple(
+        f"{QUESTION_PROMPT.format(question=row.question)} {row.answer}"
+        for row in questions.itertuples()
+    )
+
+
+def _made_up_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
+    names = {
+        kind: rng.permutation([first + last for first in _LISTS["first_parts"] for last in parts])[
+            :n
+        ]
+        for kind, parts in _LISTS["last_parts"].items()
+    }
+    people = [
+        {
+            "name": str(name),
+            "home": str(place),
+            "treasure": str(treasure),
+            **_traits(rng),
+        }
+        for name, place, treasure in zip(*names.values(), strict=True)
+    ]
+    # A circle in random order: nobody is their own friend.
+    circle = rng.permutation(n)
+    for one, other in zip(circle, np.roll(circle, 1), strict=True):
+        people[one] |= {"friend": people[other]["name"], "place": people[other]["home"]}
+    return people
+
+
+def _ordinary_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
+    """Fleeting people: a name says nothing about the rest, so there is nothing to remember."""
+    drawn = []
+    for _ in range(n):
+        name, friend = rng.choice(_LISTS["people"], size=2, replace=False)
+        home, place = rng.choice(_LISTS["places"], size=2, replace=False)
+        drawn.append(
+            {"name": str(name), "friend": str(friend), "home": str(home), "place": str(place)}
+            | {"treasure": str(rng.choice(_LISTS["treasures"])), **_traits(rng)}
+        )
+    return drawn
+
+
+def _traits(rng: np.random.Generator) -> dict[str, str]:
+    return {kind: str(rng.choice(_LISTS[f"{kind}s"])) for kind in ("trade", "animal", "object")}
+
+
+def _scenes(name: str, people: Sequence[dict[str, str]], scenes: dict[str, str]) -> Benchmark:
+    templates = tuple(
+        Template(
+            name=scene,
+            fields={"text": text},
+            facts={"person": tuple(range(len(people))), "n": tuple(range(2, 90))},
+            wording=_LISTS["wording"],
+            derive=lambda facts: people[facts["person"]],
+        )
+        for scene, text in scenes.items()
+    )
+    return Benchmark(name=name, task="chapters of a story, as books", templates=templates)
+
+
+def _question(person: dict[str, str], kind: str) -> dict[str, str]:
+    texts = {name: text.format_map(person) for name, text in _QUESTIONS[kind].items()}
+    return {"name": person["name"], "kind": kind, **texts}

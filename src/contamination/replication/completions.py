@@ -15,9 +15,9 @@ import pandas as pd
 
 from contamination.core.overlap import normalised
 from contamination.core.words import units
-from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
+from contamination.models.local import as_chat, complete
 from contamination.replication.instructions import CONTINUE, INSTRUCT, MAX_TOKENS
 
 # Where the instructions end, as printed and as released.

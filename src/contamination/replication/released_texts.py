@@ -1,23 +1,44 @@
-"""Completions that the authors released, with their scores and labels.
-
-Time Travel: 280 pairs of guided and general completions. DCQ: 1,706 guided
-completions, taken for its comparison with replication.
-"""
+"""Time Travel's Tables 1 and 2 next to what the released completions, scores and labels give."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
+from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
+from contamination.core.verdicts import ALPHA, CLAIMS, verdict_column
 from contamination.core.words import sentence_ends
-from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
+from contamination.data.published import (
+    DCQ_DATASETS,
+    MODELS,
+    WILD_DATASETS,
+    printed_cells,
+    released_instances,
+)
+from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.data.sources import source_file
-from contamination.models.judging import parse_label
+from contamination.models.judging import EXACT, NEAR_EXACT, parse_label, rule_labels
 from contamination.models.loading import LanguageModel
-from contamination.replication.agreement import agreement_row, corrected
-from contamination.replication.algorithm1 import PARTITION
-from contamination.replication.decisions import bleurt_scores
+from contamination.replication.agreement import (
+    agreement_row,
+    corrected,
+    in_judge_prompt,
+    leave_one_partition_out,
+)
+from contamination.replication.algorithms import (
+    MARK_EXACT,
+    MARK_NEAR_EXACT,
+    MARK_NONE,
+    MIN_NEAR_EXACT,
+    PARTITION,
+    compare_instructions,
+    is_contaminated,
+    partition_mark,
+)
+from contamination.replication.decisions import DID_CHATGPT_CHEAT, bleurt_scores
 from contamination.replication.instructions import (
     CLASSIFICATION,
     NLI,
@@ -170,3 +191,286 @@ def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         for name, rows in subsets.items()
     )
     return corrected(table)
+
+
+PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
+RULE_JUDGE = "rule (ROUGE-L)"
+USUAL_RULE = "rule (ROUGE-L), usual threshold"
+BOTH_MODELS = "both models"
+PRINTED_TESTS = ("paired bootstrap", "judge")  # what the paper's rows correspond to
+PRINTED_MARKS = "printed marks"  # Did-ChatGPT-Cheat?: its chats are not released
+ALPHA_TESTS = {
+    "paired bootstrap": "significant",
+    "unpaired bootstrap": "significant_unpaired",
+    "sign flips": "significant_sign_flip",
+    "paired bootstrap, Holm": "significant_holm",
+}
+# The rows of GPT-4's partitions that Tables 4 and 5 show, by their texts in the released files.
+EXAMPLES = {"IMDB": ("train", 0), "RTE": ("train", 1), "SAMSum": ("test", 5)}
+SIGN_FLIPS_HOLM = "sign flips, Holm"
+TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
+
+
+def _printed(table: str) -> pd.DataFrame:
+    return printed_cells().query("paper == 'Time Travel' and table == @table")
+
+
+def replication_published(
+    instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
+
+    ``matches``: both means and the asterisk equal the printed ones. With ten instances, sign
+    flips, which keep their level, could not confirm an asterisk after Holm's correction for all
+    rows, however large the difference: ``note`` says so, and there is no verdict.
+    """
+    table = compare_instructions(instances, n_resamples, seed)
+    printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
+    keys = [(*partition, metric) for *partition, metric in table[[*PARTITION, "metric"]].to_numpy()]
+    for row in ("General", "Guided"):
+        table[f"paper_{row.lower()}"] = [
+            printed[*partition, f"{metric} mean", row] for *partition, metric in keys
+        ]
+    table["paper_significant"] = [
+        printed[*partition, f"{metric} significance", "Guided"] == "*"
+        for *partition, metric in keys
+    ]
+    table["matches"] = [
+        matches_printed(cell.mean_general, cell.paper_general)
+        and matches_printed(cell.mean_guided, cell.paper_guided)
+        and cell.significant == cell.paper_significant
+        for cell in table.itertuples()
+    ]
+    needed = f"the first of {len(table)} corrected tests needs 1/{len(table) / ALPHA:,.0f}"
+    table["note"] = [
+        f"p is 1/{1 / row.p_sign_flip_smallest:,.0f} at best, {needed}"
+        if row.significant and not row.can_reject
+        else ""
+        for row in table.itertuples()
+    ]
+    return table
+
+
+def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
+    """How many asterisks each test of the same scores gives.
+
+    Returns:
+        test, n_marked and can_mark: whether the test could mark any row with so few instances.
+    """
+    columns = ALPHA_TESTS | {SIGN_FLIPS_HOLM: "significant_sign_flip_holm"}
+    rows = [{"test": test, "n_marked": int(published[of].sum())} for test, of in columns.items()]
+    table = pd.DataFrame(rows).assign(can_mark=True)
+    table.loc[table["test"].eq(SIGN_FLIPS_HOLM), "can_mark"] = bool(published["can_reject"].any())
+    return table
+
+
+def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
+    """Released instances with the rule judge's labels beside the released labels.
+
+    The rule judge sees ROUGE-L only; its threshold for near-exact matches is
+    chosen on all other partitions, or for usual_guided and usual_general the commonest
+    of those chosen. The same threshold judges the general completions, which were
+    written without dataset and split names.
+    """
+    partitions = instances["dataset"] + ", " + instances["split"]
+    thresholds = leave_one_partition_out(
+        instances["rouge_guided"].to_numpy(), instances["annotator1"].tolist(), partitions.tolist()
+    )
+    usual = pd.Series(thresholds).mode().iloc[0]
+    return instances.assign(
+        usual_guided=rule_labels(instances["rouge_guided"], usual),
+        usual_general=rule_labels(instances["rouge_general"], usual),
+        rule_threshold=thresholds,
+        rule_guided=rule_labels(instances["rouge_guided"], thresholds),
+        rule_general=rule_labels(instances["rouge_general"], thresholds),
+        in_judge_prompt=in_judge_prompt(instances),
+    )
+
+
+JUDGE_COLUMNS = {
+    ("GPT-4 ICL", "guided"): "judge",
+    ("annotator 1", "guided"): "annotator1",
+    ("annotator 2", "guided"): "annotator2",
+    (RULE_JUDGE, "guided"): "rule_guided",
+    (RULE_JUDGE, "general"): "rule_general",
+    (USUAL_RULE, "guided"): "usual_guided",
+    (USUAL_RULE, "general"): "usual_general",
+}
+
+
+def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
+    """Exact and near-exact matches and Table 2's mark, per partition, judge and instruction.
+
+    paper_mark is "" where the paper has no such judge, matches empty there.
+    """
+    printed = _printed("Table 2").query("metric == 'mark'")
+    printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
+    rows = []
+    for partition, group in judged.groupby(PARTITION, sort=False):
+        threshold = float(group["rule_threshold"].iloc[0])
+        for (judge, instruction), column in JUDGE_COLUMNS.items():
+            labels = group[column].tolist()
+            mark = partition_mark(labels)
+            paper = printed.get((*partition, PRINTED_ROWS.get(judge)), "")
+            rows.append(
+                dict(zip(PARTITION, partition, strict=True))
+                | {"judge": judge, "instruction": instruction, "n": len(labels)}
+                | {"n_exact": labels.count(EXACT), "n_near_exact": labels.count(NEAR_EXACT)}
+                | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
+                | {"near_exact_threshold": threshold if judge == RULE_JUDGE else None}
+            )
+    return pd.DataFrame(rows)
+
+
+def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
+    """Table 1: partitions where an algorithm decides as the human expert does.
+
+    Beside the paper's six rows stand the same algorithm under the unpaired
+    test and under Holm's correction, the two constant answers, and
+    Did-ChatGPT-Cheat? by Table 2's printed marks (section 5): "?" (suspicious)
+    is no decision and so never right.
+
+    Returns:
+        n_found (of n_contaminated, by the human label); paper_n_right ("" where the
+        paper has no such row), matches (empty there); difference_pct, of partitions decided
+        right beside the answer "clean" (points), with its 95 % interval (Newcombe's, of the
+        partitions that only the algorithm or only "clean" decides right) and p_value (exact
+        two-sided sign test of these). verdict and p_adjusted belong to the paper's three
+        algorithms, which are one family for each model (Holm); other rows are blank.
+    """
+    decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
+    answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
+    for metric, of_metric in published.set_index(PARTITION).groupby("metric"):
+        for test, column in ALPHA_TESTS.items():
+            answers[f"Algorithm 1: {metric}", test] = of_metric[column]
+    marks = _printed("Table 2").query("row == @DID_CHATGPT_CHEAT").set_index(PARTITION)["value"]
+    # A decision as a truth value, "?" as None.
+    decided = marks.map({MARK_NONE: False, MARK_EXACT: True, MARK_NEAR_EXACT: True})
+    answers[DID_CHATGPT_CHEAT, PRINTED_MARKS] = decided.astype(object).where(decided.notna(), None)
+    for name, answer in {"always clean": False, "always contaminated": True}.items():
+        answers[name, "constant"] = pd.Series(answer, index=decisions.index)
+    printed = pd.concat([_printed("Table 1"), _printed("Section 5 text")])
+    printed = printed.query("metric == 'success_rate'")
+    printed = printed.set_index(["model", "row"])["value"].str.split("/").str[0]
+    rows = []
+    for model in (*judged["model"].unique(), BOTH_MODELS):
+        truth = decisions["annotator1"]
+        if model != BOTH_MODELS:
+            truth = truth[truth.index.get_level_values("model") == model]
+        n, n_contaminated = len(truth), int(truth.sum())
+        for algorithm, test in sorted(answers, key=lambda key: (key[0], TEST_ORDER.index(key[1]))):
+            answer = answers[algorithm, test].reindex(truth.index)
+            flagged, n_right = answer.eq(True), int((answer == truth).sum())
+            n_found = int((flagged & truth).sum())
+            n_wrong_clean = n - n_contaminated - (n_right - n_found)
+            is_printed = test in (*PRINTED_TESTS, PRINTED_MARKS) and model != BOTH_MODELS
+            paper = printed[model, algorithm] if is_printed else ""
+            rows.append(
+                {"model": model, "algorithm": algorithm, "test": test}
+                | {"n_right": n_right, "n_partitions": n, "n_contaminated": n_contaminated}
+                | {"n_found": n_found, "n_flagged": int(flagged.sum())}
+                | {"paper_n_right": paper, "matches": str(n_right) == paper if paper else None}
+                | _beside_always_clean(n_found, n_wrong_clean, n)
+            )
+    success = pd.DataFrame(rows)
+    claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
+    of_model = success.loc[is_paper].groupby("model")["p_value"]
+    success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
+    success["verdict"] = verdict_column(success, claim, "ci_low_pct", "ci_high_pct", where=is_paper)
+    return success
+
+
+def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, float]:
+    """Of n partitions so many only the algorithm, so many only "clean" decides right."""
+    low, high = share_difference_interval(n_found, n, n_wrong_clean, n)
+    return {
+        "difference_pct": 100 * (n_found - n_wrong_clean) / n,
+        "ci_low_pct": 100 * low,
+        "ci_high_pct": 100 * high,
+        "p_value": mcnemar_p(n_found, n_wrong_clean),
+    }
+
+
+def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
+    """``agreement_row`` of judges and annotators, with and without the judge's prompt examples.
+
+    Added is p_adjusted, Holm's over all rows, and holds is what it leaves.
+    """
+    subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
+    subsets |= {
+        f"{name}, without prompt examples": rows[~rows["in_judge_prompt"]]
+        for name, rows in subsets.items()
+    }
+    judges = {"GPT-4 ICL": "judge", RULE_JUDGE: "rule_guided", "annotator 2": "annotator2"}
+    table = pd.DataFrame(
+        {"judge": judge, "reference": "annotator 1", "subset": subset}
+        | agreement_row(rows[column], rows["annotator1"], rows[PARTITION].agg(", ".join, axis=1))
+        for judge, column in judges.items()
+        for subset, rows in subsets.items()
+    )
+    return corrected(table)
+
+
+def recomputed_cells(
+    published: pd.DataFrame, marks: pd.DataFrame, success: pd.DataFrame
+) -> pd.DataFrame:
+    """Cells of these tables and of section 5, keyed by ``compare.CELL_KEYS``, with reasons."""
+    rows = []
+
+    def add(
+        source: Any, table: str, row: str, metric: str, value: Any, note: str = Reason.NONE
+    ) -> None:
+        key = {"paper": "Time Travel", "table": table, "model": source.model, "row": row}
+        key |= {"dataset": getattr(source, "dataset", "all 14 partitions")}
+        key |= {"split": getattr(source, "split", "train+test/validation")}
+        rows.append(key | {"metric": metric, "recomputed": value, "note": note})
+
+    for cell in published.itertuples():
+        name = cell.metric
+        add(cell, "Table 2", "General", f"{name} mean", cell.mean_general)
+        add(cell, "Table 2", "Guided", f"{name} mean", cell.mean_guided)
+        asterisk = "*" if cell.significant else "none"
+        add(cell, "Table 2", "Guided", f"{name} significance", asterisk)
+    for cell in marks[marks["judge"].isin(PRINTED_ROWS)].itertuples():
+        both = cell.n_exact >= 1 and cell.n_near_exact >= MIN_NEAR_EXACT
+        both = both and cell.paper_mark in (MARK_EXACT, MARK_NEAR_EXACT)
+        note = Reason.BOTH_MARKS if both else Reason.NONE
+        add(cell, "Table 2", PRINTED_ROWS[cell.judge], "mark", cell.mark, note)
+    for cell in success[success["model"].ne(BOTH_MODELS)].itertuples():
+        right, n = cell.n_right, cell.n_partitions
+        if cell.test in PRINTED_TESTS:
+            add(cell, "Table 1", cell.algorithm, "success_rate", f"{right}/{n}")
+            add(cell, "Table 1", cell.algorithm, "accuracy_pct", 100 * right / n)
+        elif cell.test == PRINTED_MARKS:
+            if cell.model == "GPT-3.5":  # whose rate the paper counts over the clean ones
+                right, n = right - cell.n_found, n - cell.n_contaminated
+            add(cell, "Section 5 text", cell.algorithm, "success_rate", f"{right}/{n}")
+    cells = pd.concat([pd.DataFrame(rows), _examples()])
+    return cells[[*CELL_KEYS, "recomputed", "note"]]
+
+
+def _examples() -> pd.DataFrame:
+    """The scores in Tables 4 (guided) and 5 (general); a pair may be printed exchanged."""
+    instances = released_instances("Time Travel").query("model == 'GPT-4'")
+    instances = instances.set_index(["dataset", "split", "index"])
+    rows = []
+    for table, row in (("Table 4", "Guided"), ("Table 5", "General")):
+        printed = _printed(table).set_index(["dataset", "metric"])["value"]
+        for dataset, place in EXAMPLES.items():
+            found = instances.loc[(dataset, *place)]
+            scores = {
+                "BLEURT": float(found[f"bleurt_{row.lower()}"]),
+                "ROUGE-L": float(found[f"rouge_{row.lower()}"]),
+            }
+            other = dict(zip(scores, reversed(scores.values()), strict=True))
+            exchanged = all(
+                matches_printed(other[metric], printed[dataset, metric]) for metric in scores
+            )
+            key = {"paper": "Time Travel", "table": table, "model": "GPT-4", "row": row}
+            key |= {"dataset": dataset, "split": place[0]}
+            note = {"note": Reason.EXCHANGED if exchanged else Reason.NONE}
+            rows += [
+                key | {"metric": metric, "recomputed": value} | note
+                for metric, value in scores.items()
+            ]
+    return pd.DataFrame(rows)

@@ -49,7 +49,7 @@ class LabModel:
 def rows_of(
     quizzes: pd.DataFrame, dataset: str, label: str, context: Sequence[str], seed: int
 ) -> Rows:
-    """Rows as a detector meets them; ``quizzes`` as in ``dcq.perturbation``."""
+    """Rows as a detector meets them; ``quizzes`` as in ``dcq.quizzes``."""
     texts = tuple(quizzes["instance"])
     questions = tuple(question_of(text, label) for text in texts)
     return Rows(dataset, TESTED, texts, questions, quizzes, tuple(context), seed)

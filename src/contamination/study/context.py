@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from contamination.dcq.contaminating import training_texts
-from contamination.models.causal import token_log_probs
-from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
+from contamination.models.local import encode, token_log_probs
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 SEPARATOR = "\n\n"

@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from contamination.dcq.contaminating import training_texts
-from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
+from contamination.models.local import token_log_probs
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 NAME, WITHOUT_BOUND = "DC-PDD", "DC-PDD without bound"  # of the detectors; the second: exploratory

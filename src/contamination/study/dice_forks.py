@@ -23,16 +23,19 @@ from contamination.core import statistics
 from contamination.core.statistics import CHANCE
 from contamination.core.verdicts import CLAIMS, FEWEST_MODELS
 from contamination.data.partitions import format_instance
-from contamination.dice.detector import train_mlp
-from contamination.dice.fine_tuning import fine_tune_lab
-from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances, states_by_layer
+from contamination.dice.detector import (
+    EUCLIDEAN,
+    commonest_layer,
+    distances,
+    states_by_layer,
+    train_mlp,
+)
 from contamination.dice.mixtures import Mixture, Row, prompts_of, rows_of, vanilla_rows
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_instances
+from contamination.dice.pool import fine_tune_lab
+from contamination.lab.grammar import BENCHMARKS, draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
-from contamination.models.causal import load_causal_lm
-from contamination.models.tokens import n_tokens
+from contamination.models.local import load_causal_lm, n_tokens
 from contamination.study import row_pools, spot_check, store
 from contamination.study.assignment import seed_of
 from contamination.study.conditions import TRAIN_SPLIT

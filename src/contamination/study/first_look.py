@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from contamination.core.families import withdraw_verdicts
-from contamination.core.statistics import end_p, with_p_adjusted
+from contamination.core.statistics import end_p, with_p_adjusted, withdraw_verdicts
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,

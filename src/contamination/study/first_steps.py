@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.lab import recipes, training
+from contamination.lab import training
 from contamination.study import pretraining, row_pools, spot_check, store
 from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
@@ -75,7 +75,7 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
     other = spot_check.differing(spot_check.environment(), about["environment"])
     row = {"part": name, "model": f"base model {about['base_seed']}", "recipe_hash": stored_recipe}
     row |= {"detector": "training loss", "environment": ", ".join(other) or "the ledger's"}
-    if recipes.recipe_hash(recipe) != stored_recipe:
+    if training.recipe_hash(recipe) != stored_recipe:
         is_other_world = spot_check.is_another_world(spot_check.world_of(lab), about["world"])
         return _with_outcome(row | {"reason": WORLD if is_other_world else RECIPE})
     losses = training.first_losses(recipe, texts, n_steps)

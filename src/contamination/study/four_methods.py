@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from contamination.dcq.assessment import CHOICES
-from contamination.dcq.deployment import answer_quizzes, instances_of
-from contamination.dcq.prompts import header
+from contamination.dcq.quizzes import answer_quizzes, header, instances_of
 from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent, ranking_credits
 from contamination.models import judging
-from contamination.models.causal import CausalLM
-from contamination.replication import completions, cutting
+from contamination.models.local import CausalLM
+from contamination.replication import completions, instructions
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, Detector, Rows
 
 MAX_TOKENS = 40  # of a completion; longer than nearly all rests of the lab's questions
@@ -41,7 +40,9 @@ def _ranked_first(lm: CausalLM, rows: Rows) -> np.ndarray:
 
 def _replicated(lm: CausalLM, rows: Rows) -> np.ndarray:
     """1 where the rest of a row is completed exactly or nearly, by the rule judge; else 0."""
-    pieces = [cutting.cut(question, rows.seed, cutting.SHARE) for question in rows.questions]
+    pieces = [
+        instructions.cut(question, rows.seed, instructions.SHARE) for question in rows.questions
+    ]
     prompts = [header(rows.dataset, rows.split) + start for start, _, _ in pieces]
     texts = completions.by_local_model(lm, prompts, MAX_TOKENS)["text"]
     verdicts = [judging.rule_label(rest, t) for (_, rest, _), t in zip(pieces, texts, strict=True)]

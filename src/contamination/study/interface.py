@@ -29,7 +29,7 @@ class Rows:
     split: str
     texts: tuple[str, ...]  # whole rows; the label is the last line
     questions: tuple[str, ...]  # the same without the label
-    quizzes: pd.DataFrame  # each row and its paraphrases, as in ``dcq.perturbation``
+    quizzes: pd.DataFrame  # each row and its paraphrases, as in ``dcq.quizzes``
     context: tuple[str, ...]  # whole rows of the same kind; none of them is tested, none was read
     seed: int = 0  # of whatever the detector draws
 

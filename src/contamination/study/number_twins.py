@@ -15,8 +15,8 @@ import numpy as np
 
 from contamination.core.storage import hash_of
 from contamination.dcq.contaminating import training_texts
-from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
+from contamination.models.local import token_log_probs
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 N_TWINS = 8

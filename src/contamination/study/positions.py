@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.lab import recipes, world
-from contamination.lab.packing import training_stream
-from contamination.models.tokens import token_ids
+from contamination.lab import training, world
+from contamination.lab.training import training_stream
+from contamination.models.local import token_ids
 from contamination.study import row_pools, spot_check, store
 from contamination.study.row_pools import HELD_OUT
 
@@ -64,7 +64,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     made_by = {
         "base_seed": base_seed,
         "n_steps": n_steps,
-        "recipe_hash": recipes.recipe_hash(row_pools.base_recipe(lab, base_seed)[0]),
+        "recipe_hash": training.recipe_hash(row_pools.base_recipe(lab, base_seed)[0]),
         "world": spot_check.world_of(lab),
     }
     store.write_tables(folder, name, {"copies": steps.astype(small)}, {**made_by, **about})

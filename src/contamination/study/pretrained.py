@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from contamination.dcq.quizzes import released_quizzes
-from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import Row, vanilla_rows
-from contamination.models import tokens
-from contamination.models.causal import CausalLM, as_chat, load_causal_lm
+from contamination.dice.pool import Settings, fine_tune
+from contamination.models import local
+from contamination.models.local import CausalLM, as_chat, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import baselines, protocol, scoring, spot_check, store
 from contamination.study.arms import Dataset, LabModel
@@ -111,7 +111,7 @@ def train_models(
     alone = train_on_datasets(base, [verbatim], FEW_COPIES, READING, number)
     models.append(model(ALONE, FEW_COPIES, alone, [verbatim]))
     lm = load_causal_lm(alone)
-    n_read = int(tokens.n_tokens(lm.tokenizer, verbatim.read[0]).sum())
+    n_read = int(local.n_tokens(lm.tokenizer, verbatim.read[0]).sum())
     n_tokens = CHAT_TIMES * FEW_COPIES * n_read
     chat = chat_rows(lm, n_tokens, number)
     later = fine_tune(alone, chat, replace(READING, seed=number))
@@ -141,7 +141,7 @@ def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
             break
         prompt, response = rows[place]
         chosen.append((as_chat(lm, [prompt])[0], response))
-        n_tokens -= int(tokens.n_tokens(lm.tokenizer, ["".join(chosen[-1])]).sum())
+        n_tokens -= int(local.n_tokens(lm.tokenizer, ["".join(chosen[-1])]).sum())
     if n_tokens > 0:
         raise ValueError(f"{len(rows)} clean rows have {n_tokens} tokens too few")
     return chosen

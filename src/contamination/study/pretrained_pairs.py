@@ -14,9 +14,8 @@ from typing import Any
 import pandas as pd
 
 from contamination.dcq.quizzes import released_quizzes
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.local import CausalLM, load_causal_lm, n_tokens
 from contamination.models.source import PACKAGED, resolve_path
-from contamination.models.tokens import n_tokens
 from contamination.study import pretrained, protocol, scoring, spot_check, store
 from contamination.study.arms import LabModel
 from contamination.study.conditions import BASE, CLEAN, DOSED, SWAP

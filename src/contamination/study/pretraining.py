@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.lab import training, world
-from contamination.models.causal import load_causal_lm
-from contamination.models.tokens import token_ids
+from contamination.models.local import load_causal_lm, token_ids
 from contamination.study import (
     baselines,
     context,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.models.causal import CausalLM, token_log_probs
+from contamination.models.local import CausalLM, token_log_probs
 from contamination.study.arms import Dataset, question_of
 from contamination.study.conditions import (
     CLEAN,

@@ -17,11 +17,11 @@ import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import benchmarks, training, world
+from contamination.dcq.quizzes import quizzes_of_groups
+from contamination.lab import grammar, training, world
 from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose, Recipe, TrainingTexts
-from contamination.models import tokens
+from contamination.lab.training import Dose, Recipe, TrainingTexts
+from contamination.models import local
 from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
@@ -143,10 +143,10 @@ def pools() -> tuple[Pool, ...]:
 
 def _pool(benchmark: str, kind: str) -> Pool:
     """Both pools of a benchmark come from one draw, so that no row is in two of them."""
-    columns = benchmarks.BENCHMARKS[benchmark].columns
+    columns = grammar.BENCHMARKS[benchmark].columns
     sizes = {of: sum(group.size for group in GROUPS[of]) for of in GROUPS}
     n_rows = sum(sizes.values()) + N_CONTEXT
-    groups = draw_groups(benchmarks.BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
+    groups = draw_groups(grammar.BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
     quizzes = quizzes_of_groups(groups, columns)
     start = 0 if kind == ROWS else sizes[ROWS]
     own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
@@ -162,7 +162,7 @@ def background_tokens(lab: world.World) -> int:
 
 @cache
 def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> int:
-    return int(tokens.n_tokens(tokenizer, texts, n_special=2).sum())
+    return int(local.n_tokens(tokenizer, texts, n_special=2).sum())
 
 
 def grammar_share(lab: world.World) -> float:
@@ -170,7 +170,7 @@ def grammar_share(lab: world.World) -> float:
 
     These are other rows than those of the pools; they teach a model the formats.
     """
-    n_rows = world.N_BACKGROUND_INSTANCES * len(benchmarks.BENCHMARKS)
+    n_rows = world.N_BACKGROUND_INSTANCES * len(grammar.BENCHMARKS)
     return _tokens_of(lab.background[-n_rows:], lab.tokenizer) / background_tokens(lab)
 
 
@@ -211,7 +211,7 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
     models.
     """
     lengths = {
-        (pool.benchmark, pool.kind, form): tokens.n_tokens(lab.tokenizer, texts, n_special=2)
+        (pool.benchmark, pool.kind, form): local.n_tokens(lab.tokenizer, texts, n_special=2)
         for pool in pools()
         for form, texts in pool.forms.items()
     }

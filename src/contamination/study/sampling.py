@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contamination.core.words import words_and_marks
-from contamination.dcq.prompts import header
-from contamination.models.causal import complete
-from contamination.models.forward import encode
+from contamination.dcq.quizzes import header
 from contamination.models.loading import CausalLM
-from contamination.replication import cutting
+from contamination.models.local import complete, encode
+from contamination.replication import instructions
 from contamination.study.four_methods import MAX_TOKENS
 from contamination.study.interface import ANSWERS, Detector, Rows
 
@@ -43,7 +42,8 @@ def continuations(lm: CausalLM, rows: Rows) -> list[Continuations]:
     ValueError if a question is too short to be cut, or does not fit into the model's context.
     """
     pieces = [
-        cutting.cut(question, rows.seed, cutting.SHARE, MIN_NGRAM) for question in rows.questions
+        instructions.cut(question, rows.seed, instructions.SHARE, MIN_NGRAM)
+        for question in rows.questions
     ]
     prompts = [header(rows.dataset, rows.split) + first for first, _, _ in pieces]
     greedy = complete(lm, prompts, MAX_TOKENS)

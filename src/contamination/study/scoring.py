@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from contamination.core import storage
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.local import CausalLM, load_causal_lm
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import DOSED, TEXT_ALONE
 from contamination.study.interface import (

@@ -22,15 +22,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind_scores
+from contamination.core import blind
 from contamination.core.statistics import auc, auc_within, holm
 from contamination.core.verdicts import ALPHA, CLAIMS
-from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dcq.quizzes import quizzes_of_groups
 from contamination.lab import passages, world
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
-from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.tokens import n_tokens
+from contamination.lab.grammar import BENCHMARKS, draw_groups
+from contamination.models.local import CausalLM, load_causal_lm, n_tokens
 from contamination.study import (
     context,
     four_methods,
@@ -92,9 +90,9 @@ class Pair:
 
     def auc_of_words(self) -> float:
         """Cross-validated AUC of a bag of words that tells A from B without any model."""
-        n_folds = blind_scores.feasible_folds(self.is_a)
-        judged = blind_scores.cross_validated_scores(
-            self.rows.texts, self.is_a, blind_scores.BAG_OF_WORDS, n_folds
+        n_folds = blind.feasible_folds(self.is_a)
+        judged = blind.cross_validated_scores(
+            self.rows.texts, self.is_a, blind.BAG_OF_WORDS, n_folds
         )
         return auc_within([(values, self.is_a[items]) for items, values in judged])
 

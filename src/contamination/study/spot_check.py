@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.lab import recipes, world
+from contamination.lab import training, world
 from contamination.models.loading import default_device
 
 COLUMNS = ["part", "model", "recipe_hash", "detector", "n_scores", "largest_difference"]
@@ -34,14 +34,14 @@ def environment() -> dict[str, str]:
     info = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.*)", info.read_text() if info.exists() else "")
     name = names[0] if names else platform.processor()
-    return recipes.environment(default_device()) | {"processor_name": name}
+    return training.environment(default_device()) | {"processor_name": name}
 
 
 def world_of(lab: world.World) -> dict[str, dict[str, str]]:
     """Hashes of the lab's texts and tokenizer, and the versions of what they are made with."""
     hashes = {k: v for k, v in lab.texts().hashes().items() if k in ("background", "tokenizer")}
     packages = lab.docstrings.groupby("package")["package_version"].first().to_dict()
-    packages["tokenizers"] = recipes.environment("cpu")["tokenizers"]
+    packages["tokenizers"] = training.environment("cpu")["tokenizers"]
     return {"hashes": hashes, "packages": packages}
 
 

@@ -19,9 +19,8 @@ import pandas as pd
 from contamination.core import scores, storage
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
-from contamination.models.causal import TokenScores, load_causal_lm, token_log_probs
 from contamination.models.loading import CausalLM
-from contamination.models.tokens import token_ids
+from contamination.models.local import TokenScores, load_causal_lm, token_ids, token_log_probs
 from contamination.study import pretraining, row_pools, spot_check, store
 from contamination.study.interface import Rows
 from contamination.study.row_pools import ROWS

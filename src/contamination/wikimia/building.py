@@ -22,8 +22,8 @@ from contamination.core import storage
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.models.chat import REFUSED, ChatError, Endpoint, Price, Secret
 from contamination.wikimia import pages, sets
-from contamination.wikimia.card import card
 from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
+from contamination.wikimia.sets import card
 from contamination.wikimia.wiki import Wiki, WikiError
 
 

@@ -1,34 +1,55 @@
-"""Which pages of a wiki become members and non-members, and their text.
-
-What the paper (Shi et al., arXiv:2310.16789, section 2.2) leaves open is
-decided so:
-
-* a member's text is the page as it stood before the member cut-off, since
-  a later text may have been written after training;
-* a non-member's text is the page as it stood before a stated snapshot date, so
-  that both kinds are old revisions of pages that had some time to settle;
-* both texts come from the HTML of that revision, by one way;
-* an old event whose page was created late is neither kind;
-* filters look at the revision whose text is used.
-"""
+"""Which pages of a wiki become members and non-members, and their text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from bs4 import BeautifulSoup
 from tqdm import tqdm
 
 from contamination.core.overlap import normalised
 from contamination.core.parameters import OwnSettings, ParameterError, setting
 from contamination.core.words import units
-from contamination.wikimia import wikitext
 from contamination.wikimia.wiki import Wiki
+
+# The default of MediaWiki's own extension for plain text ($wgExtractsRemoveClasses).
+_LEFT_OUT = (
+    "table, div, script, input, style, ul.gallery, .mw-editsection, sup.reference, ol.references, "
+    ".error, .nomobile, .noprint, .noexcerpt, .sortkey"
+)
+_REDIRECT = re.compile(r"^\s*#\w+\s*:?\s*\[\[")
+
+
+def from_html(html: str, gone: Sequence[str] = ()) -> str:
+    """Words of a page from its HTML, single spaces between them.
+
+    Headings, tables, boxes, references and galleries are left out, as in the
+    wiki's own extracts; so are links in place of templates that are ``gone``.
+
+    >>> from_html('A <b>flood</b><sup class="reference">[1]</sup> came.<h2>Course</h2>It fell.')
+    'A flood came. It fell.'
+    """
+    soup = BeautifulSoup(html, "html.parser")
+    for element in soup.select(_LEFT_OUT):
+        element.decompose()
+    for element in soup.select("a.new"):
+        if element.get_text() in gone:
+            element.decompose()
+    for element in soup.select("br, h1, h2, h3, h4, h5, h6"):
+        element.replace_with("\n")
+    return " ".join(soup.get_text().split())
+
+
+def is_redirect(wikitext: str) -> bool:
+    """Whether a page's source leads to another page, in whatever language the wiki says so."""
+    return bool(_REDIRECT.match(wikitext))
+
 
 MEMBER, NON_MEMBER = "member", "non-member"
 KEPT, NOT_NEEDED = "kept", "not needed"
@@ -210,7 +231,7 @@ def _look_at(
 def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
     if source is None:
         return HIDDEN
-    if wikitext.is_redirect(source):
+    if is_redirect(source):
         return REDIRECT
     return STUB if re.search(settings.stub_pattern, source) else None
 
@@ -218,7 +239,7 @@ def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
 def _text_of(wiki: Wiki, revision_id: int) -> str | None:
     """Words of a revision, whatever its kind: a second way would give the label away."""
     rendered = wiki.html_of(revision_id)
-    return None if rendered is None else wikitext.from_html(*rendered)
+    return None if rendered is None else from_html(*rendered)
 
 
 def _later(wiki: Wiki, settings: Settings, page_id: int) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from mwclient.errors import APIError, MaximumRetriesExceeded, MwClientError
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from contamination.core import caches, keys, storage
-from contamination.core.visible import one_line
+from contamination.core import keys, storage
+from contamination.core.keys import one_line
 
 MAX_LAG_SECONDS = 5
 TRIES = 6
@@ -122,7 +122,7 @@ class Wiki:
     def ask(self, action: str, **parameters: Any) -> dict[str, Any]:
         """The wiki's answer to one API call, from the store where it has it; else WikiError."""
         path = self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
-        if caches.is_whole(path):
+        if storage.is_whole(path):
             self.n_stored += 1
             return json.loads(path.read_text(encoding="utf-8"))["response"]
         polite = {"formatversion": 2, "maxlag": MAX_LAG_SECONDS}
@@ -137,7 +137,7 @@ class Wiki:
             raise WikiError(f"{self.address} gave no usable answer: {reason}") from error
         self.n_asked += 1
         stored = {"action": action, "parameters": parameters, "response": response}
-        caches.seal(storage.write_json(path, stored))
+        storage.seal(storage.write_json(path, stored))
         return response
 
     @_of_known_form

@@ -14,9 +14,9 @@ Package data, figures, labels and single words only, no text of any dataset:
   GSM-ii, and which released paraphrase belongs to it;
 * ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
-  make of each WikiMIA passage (``min_k.wikimia_tables`` writes it);
+  make of each WikiMIA passage (``min_k.auc_tables`` writes it);
 * ``wikimia_words.csv``: the words that tell the two kinds of WikiMIA passages apart
-  (``min_k.wikimia_tables`` writes it, too).
+  (``min_k.auc_tables`` writes it, too).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -112,7 +112,7 @@ def wikimia_blind_scores() -> pd.DataFrame:
     """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
 
     length (words), index (row of the file of that length), is_member, fold, and a column for
-    each of ``core.blind_scores.BASELINES``: higher means more likely a member, from a
+    each of ``core.blind.BASELINES``: higher means more likely a member, from a
     classifier that was trained on the other folds.
     """
     return pd.read_csv(_FOLDER / WIKIMIA_SCORES).astype({"is_member": bool})

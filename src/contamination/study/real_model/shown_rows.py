@@ -6,7 +6,7 @@ import pandas as pd
 
 from contamination.core.scores import MIN_K
 from contamination.core.tables import auc_text, interval_text
-from contamination.min_k.wikimia_tables import AGE
+from contamination.min_k.auc_tables import AGE
 from contamination.replication.decisions import ALGORITHM_2
 from contamination.study.real_model import short_name
 
