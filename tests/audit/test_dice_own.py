@@ -87,15 +87,11 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
         return table.set_index("comparison")
 
     two = found(target, 2)
-    assert two["bos"].eq("first").all()
+    assert two["bos"].eq("first").all() and "verdict" not in two  # of one model
     assert two.loc[internals.REFERENCE, "auroc_pct"] == 50.0
     assert two.loc[internals.TARGET, "n_models"] == 3
-    assert two.loc[internals.TARGET, "verdict"] == OPEN  # of two references
-    five = found(target, 5)
-    assert five.loc[internals.TARGET, "verdict"] == SHOWN
-    same = found(reference, 5)
-    assert same.loc[internals.TARGET, "verdict"] == RULED_OUT  # 50, without any width
-    assert five.loc[internals.REFERENCE, "verdict"] == ""
+    assert found(target, 5).loc[internals.TARGET, "auroc_pct"] > 90
+    assert found(reference, 5).loc[internals.TARGET, "auroc_pct"] == 50.0
 
 
 # One's own pairs, as part C of the notebook scores them

@@ -153,14 +153,12 @@ BAD = [
     ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
     ("08", "own_settings: {price_date: '2026-02-30'}", "'2026-02-30', want a day YYYY-MM-DD"),
     ("09", "max_rows: 0", "want 1 to 1000"),
-    ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),
     ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),
     ("10", "model: {names: []}", "model names nothing to audit"),
     ("10", "n_instances: 3", "want 4 to 10000"),
-    ("11", "n_deals: 0", "want 2 to 100"),
-    ("11", "lab_dataset: 7", "quote it"),
+    ("11", "max_models: 21", "want 0 to 20"),
     ("12", "only: [taste]", "want quiz or completions or judge or dates or copies"),
 ]
 

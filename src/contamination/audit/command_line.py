@@ -239,8 +239,8 @@ def plan_audit(values: dict[str, Any], outputs: Path, of: str, is_plan: bool) ->
     files = with_files_from_here(full)
     settings, data = settings_of_parameters(full | files), files["data"]
     who = settings.model
-    print_unchecked_models(() if who.base_url else who.names)
     endpoints = prepared.collect_endpoints(settings, of)
+    print_unchecked_models(() if who.base_url else who.names)
     if not (is_plan or full["dry_run"]):
         asked.check_ready(endpoints, settings.dice.reference_models)
     log = evaluation_logs.read(data["dataset"])
