@@ -276,7 +276,7 @@ def load_tokenizer(
     legacy = {"legacy": True} if is_file else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, **at, **legacy, trust_remote_code=False)
-    except (OSError, TypeError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         raise _refused(name, error, revision, "its tokenizer cannot be read, ") from error
     return _as_declared(tokenizer, Path(name)) if is_file else tokenizer
 
