@@ -317,7 +317,7 @@ CARRIED = {
         abs(per_copy(4) / per_copy(16) - 1) < 0.15
         and abs(per_copy(4, "larger") / per_copy(16, "larger") - 1) < 0.15
     ),
-    "A copy seen early is gone, and a copy seen late shows.": lambda: (
+    "In the larger models a copy seen early is almost gone, and a copy seen late shows.": lambda: (
         one("pretraining_timing", "ci_low", models="larger", detector="Min-k% Prob", part="1") < 0.5
         and one(
             "pretraining_timing",
