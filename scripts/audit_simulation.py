@@ -15,7 +15,7 @@ Writes ``docs/audit_simulation.csv`` (every setting) and ``src/contamination/aud
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from contamination.study.pretraining_scores import StudyScores, arrange_scores
 
 from contamination.audit import noticed
 from contamination.audit.decision import Comparison, text_features
 from contamination.core import storage
 from contamination.core.verdicts import ALPHA
-from contamination.study import pretraining, row_pools
+from contamination.study import row_pools
+from contamination.study.crossed import CrossedScores
+from contamination.study.scores import all_detectors, crossed_scores, read_scores
 
 TABLE = Path(__file__).resolve().parents[1] / "docs/audit_simulation.csv"
 N_REDEALS = 399
@@ -59,8 +60,7 @@ def made_audits(
 
 
 def study_audits(
-    scores: StudyScores,
-    method: str,
+    pools: Sequence[CrossedScores],
     n: int,
     m: int,
     share: float,
@@ -70,7 +70,6 @@ def study_audits(
 ) -> Iterator[tuple[Comparison, np.ndarray]]:
     """Audits of one method on the study's rows, each of one model and one benchmark."""
     generator, n_seen = np.random.default_rng(seed), round(share * n)
-    pools = scores.pools_of(noticed.OF_METHOD[method])
     texts = {f"{pool.benchmark} {pool.kind}": pool.rows.texts for pool in row_pools.pools()}
     while True:
         pool = pools[generator.integers(len(pools))]
@@ -147,15 +146,15 @@ def simulate_made(n_null: int, n_draws: int) -> Iterator[dict[str, Any]]:
 
 def simulate_study(model: str, n_null: int, n_draws: int) -> Iterator[dict[str, Any]]:
     """Settings of the scores of the study's models of one size, by method."""
-    place, scores = [*noticed.MODELS].index(model), pretraining.read_parts(noticed.MODELS[model])
-    arranged = arrange_scores(scores[0])
-    methods = [name for name, of in noticed.OF_METHOD.items() if of in arranged.all_detectors]
-    for which, method in enumerate(methods):
+    place, frame = [*noticed.MODELS].index(model), read_scores(noticed.MODELS[model])
+    asked = {name: of for name, of in noticed.OF_METHOD.items() if of in all_detectors(frame)}
+    for which, (method, detector) in enumerate(asked.items()):
+        pools = [*crossed_scores(frame, detector).values()]
         null = [(60, 60, 0.0, 0, longer) for longer in LENGTHS]
         grid = product(noticed.SIZES, noticed.SHARES, noticed.COPIES)
         seen = [(*sizes, share, copies, 0.0) for sizes, share, copies in grid]
         for number, setting in enumerate([*null, *seen]):
-            audits = study_audits(arranged, method, *setting, seed=[2, place, which, number])
+            audits = study_audits(pools, *setting, seed=[2, place, which, number])
             named = ("n", "n_comparison", "share", "copies", "difference")
             row = {"scores": model, "method": method} | dict(zip(named, setting, strict=True))
             has_bound = setting[:2] == (60, 60) and bool(setting[2])

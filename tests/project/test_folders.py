@@ -3,7 +3,10 @@
 import ast
 import re
 from graphlib import TopologicalSorter
+from importlib import import_module
+from importlib.util import find_spec
 
+import pytest
 from notebook_files import PACKAGE, ROOT
 
 HEADING = "## The folders of the package"
@@ -56,3 +59,17 @@ def test_no_module_imports_itself_by_way_of_others():
     imports = {file: imported_files(file) for file in PACKAGE.rglob("*.py")}
     assert sum(map(len, imports.values())) > len(imports)
     TopologicalSorter(imports).prepare()  # CycleError names the modules of a circle
+
+
+SCRIPTS = [
+    path for folder in ("scripts", "benchmarks", "docs") for path in ROOT.glob(f"{folder}/*.py")
+]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_what_a_script_imports_of_the_package_is_there(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("contamination"):
+            module = import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), name

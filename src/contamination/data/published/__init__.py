@@ -100,7 +100,7 @@ def gsm8k_alignment() -> pd.DataFrame:
 def rule_choices() -> pd.DataFrame:
     """What rules without memory take in the released DCQ quizzes, without any text, 6,381 rows.
 
-    Written from the authors' files by ``scripts/package_tables.py``; the rules are those of
+    Written from the authors' files by ``scripts/rule_choices.py``; the rules are those of
     ``dcq.controls``, word frequencies those of wordfreq 3.1. dataset, index, position (of the
     original), control, choice (letters that the rule takes, several where they tie), margin
     (how far the next option lies below, in units of the rule's score, at least 0).
