@@ -147,7 +147,7 @@ def _as_text(notebook: dict[str, Any]) -> str:
 # Copying
 
 
-def copy(run: Path, names: Sequence[str] = ()) -> list[str]:
+def copy(run: Path) -> list[str]:
     """Takes a run's results into the reference of its profile; what has to be run again, as lines.
 
     A notebook whose code cells or parameters the run does not have is left as it is, with the
@@ -189,13 +189,18 @@ def _store_parts(reference: Path) -> None:
 
 
 def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
-    """Tables and figures that these notebooks wrote, as the run's manifests list them."""
-    known = {row["table"]: row for row in listed_tables(reference)}
+    """Tables and figures that these notebooks wrote, as the run's manifests list them.
+
+    What they wrote once and write no longer goes; of figures, after a complete run.
+    """
+    known = {row["table"]: row for row in listed_tables(reference) if row["notebook"] not in names}
+    figures = set()
     for name in names:
         for output in _read(run / "manifests" / f"{name}.json")["outputs"]:
             path = run / output
             if path.suffix == ".png":
                 _copy(path, reference / output)
+                figures.add(path.name)
             if path.suffix != ".csv":
                 continue
             data = path.read_bytes()
@@ -208,6 +213,12 @@ def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
                 "sha256": hashlib.sha256(data).hexdigest(),
                 "is_stored": "yes" if is_stored else "no",
             }
+    for path in (reference / "tables").glob("*.csv"):
+        if path.stem not in known:
+            path.unlink()
+    for path in (reference / "figures").glob("*.png") if [*names] == notebooks(run.name) else ():
+        if path.name not in figures:
+            path.unlink()
     with (reference / TABLES).open("w", newline="") as stream:
         columns = ["table", "notebook", "sha256", "is_stored"]
         writer = csv.DictWriter(stream, columns, lineterminator="\n")

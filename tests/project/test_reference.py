@@ -78,6 +78,16 @@ def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(pro
     assert not list(reference.check("demo"))
 
 
+def test_what_a_run_no_longer_writes_is_stored_no_more(project):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    (root / "outputs/demo/manifests/01_first.json").write_text('{"outputs": {}}')
+    reference.copy(root / "outputs/demo")
+    stored = root / "outputs/reference/demo"
+    assert not [*stored.glob("tables/*"), *stored.glob("figures/*")]
+    assert (stored / "tables.csv").read_text().count("\n") == 1
+
+
 def test_new_text_is_put_into_the_stored_notebook_without_a_run(project):
     reference, root = project
     reference.copy(root / "outputs/demo")
