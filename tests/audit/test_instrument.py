@@ -104,5 +104,10 @@ def test_by_hand():
     assert instrument.why_unsound([good, *others] * 2) == ""  # 2.3 deviations above
     assert "1.2 standard deviations" in instrument.why_unsound([good, *others, *[others[2]] * 10])
     assert "-0.3 standard deviations" in instrument.why_unsound([equal, *others] * 2)
+    # Orders that all score the same say little of a text: being ahead counts as just enough.
+    tied, ahead, behind = [np.array([-4.0, -5.0])] * 9, [good], [np.array([-9.0, -8.0])]
+    assert instrument.why_unsound([*ahead, *tied] * 2) == ""
+    assert instrument.why_unsound([*ahead, *tied, *behind, *tied]) != ""
+    assert instrument.why_unsound([tied[0], *tied] * 2) != ""
     assert "no log-probabilities" in instrument.why_unsound([None] * 20)
     assert "not finite" in instrument.why_unsound([np.array([-1.0, -np.inf])] * 20)

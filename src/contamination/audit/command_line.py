@@ -111,11 +111,6 @@ def check_key_and_address(options: argparse.Namespace) -> None:
         raise ValueError(f"--served-at {why}")
     if options.key and (why := keys.why_no_variable(options.key)):
         raise ValueError(f"--key {why}")
-    # A short password could be a name as well.
-    if options.key and not keys.is_plain_name(options.key):
-        raise ValueError(
-            "--key names a variable that is not set: export the key in it, or check its name"
-        )
 
 
 def parameters_of(options: argparse.Namespace, dataset: str, unseen: str) -> dict[str, Any]:
