@@ -41,6 +41,7 @@ NO_RESULT = {
     "02b": {"100 of 1,000"},
     "03": {"0.00001"},
     "04b": {"0.72", "0.67"},
+    "09b": {"0.55"},
     "12": {"1.645", "4.03"},
     "08": {"10 of 188", "188 of about 1000", "103 of 1000", "1.15", "0.86", "0.87"},
 }
@@ -252,7 +253,7 @@ FACTS = [
      lambda: (by_part(1), by_part(5))),
     ("README.md", "needs about {0:.0f} of them in the larger models and about {1:,.0f} in the small ones. For rows seen sixteen times, {2:.0f} are enough",
      lambda: (round(needed(1, "larger"), -1), round(needed(1) / 50) * 50, needed(16))),
-    ("README.md", "{0} of {1} detectors pass the registered test, and {2} of {1} pass an exact test of the same endpoint that we chose later; at sixteen copies it is {3} and {4}.",
+    ("README.md", "By the test that we had registered, {0} of {1} detectors find rows seen once and {3} find rows seen sixteen times. By an exact test of the same mean AUC, which we chose later, it is {2} and {4}.",
      lambda: (*n_shown(1), n_shown(16)[0], n_shown(16)[2])),
     ("README.md", "two *clean* models are told apart in {0:.0f} % on fresh questions and in {1:.0f} % on the detector's own, and the base model from a clean one in {2:.0f} %",
      lambda: tuple(one("dice_controls", "auroc_pct", control=name) for name in (
@@ -266,7 +267,7 @@ FACTS = [
     ("docs/which_detector.md", "in a short fine-tuning | at once | {0:.2f} |", lambda: (one_copy("earlier study"),)),
     ("docs/which_detector.md", "among passages seen up to eight times | at once | {0:.2f} |", lambda: (one_copy("lab"),)),
     ("docs/which_detector.md", "mixed into the whole of pretraining | at the end | {0:.2f} |", lambda: (detection(ONE)["Min-k% Prob"],)),
-    ("README.md", "{0} of {1} detectors accuse a model that saw none of them", misled_by_length),
+    ("README.md", "{0} of the {1} detectors that we tried on this accuse a model that saw none of them", misled_by_length),
     ("docs/results.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
      lambda: (-lead("XSum"), lead("IMDB"))),
     ("docs/results.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
@@ -328,10 +329,10 @@ CARRIED = {
         )
         > 0
     ),
-    "whether such rows are found more often than others is open": lambda: (
+    "whether *more often than other rows* holds is open": lambda: (
         not any(table("dcq_reciprocal")["p_adjusted"] <= 0.05)
     ),
-    "refuted as a claim without exceptions": lambda: (
+    "*always* is refuted": lambda: (
         table("dcq_reciprocal")["n_right_any_quiz"].sum()
         < table("dcq_reciprocal")["n_replicas"].sum()
     ),

@@ -186,7 +186,7 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
 
 
 def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
-    """DICE against clean references, beside the references against one another.
+    """DICE against clean references, next to the references against one another.
 
     Beyond them it says that a model differs from its references, not why: training
     on other rows of the same kind does as well (notebook 05). So it is always open.

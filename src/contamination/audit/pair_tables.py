@@ -1,4 +1,4 @@
-"""DICE's tables and figures on pairs of one's own, with two clean models beside every value.
+"""DICE's tables and figures on pairs of one's own, each value next to that of two clean models.
 
 Each clean model takes the contaminated one's part once, against the next clean one.
 """
@@ -124,7 +124,7 @@ def accuracies(
 
 
 def table_1(scores: pd.DataFrame) -> pd.DataFrame:
-    """Table 1 with clean models beside it, of the scores of :func:`accuracies`.
+    """Table 1, next to clean models, of the scores of :func:`accuracies`.
 
     Returns:
         benchmark, condition, n, n_models, accuracy_pct and
@@ -241,7 +241,7 @@ def _judged(rows: pd.DataFrame, claim: str, columns: str) -> pd.DataFrame:
 
 
 def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
-    """Figure 4: every condition of five copies; the layers that stand beside are LLaMA2-7B's."""
+    """Figure 4: every condition of five copies; the printed layers are LLaMA2-7B's."""
     parts = [
         experiments.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
         for problems in (SEEN, SYN, UNSEEN, MATH)
@@ -252,7 +252,7 @@ def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
 
 
 def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
-    """Table 2, each cell beside that of two clean models; printed for LLaMA2-7B alone.
+    """Table 2, each cell next to that of two clean models; printed for LLaMA2-7B alone.
 
     The verdict compares the interval with their folded value, since which of two clean
     models comes first is chance. They have no interval: their pairs share models. p is of

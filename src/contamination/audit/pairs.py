@@ -93,7 +93,7 @@ class Pairs:
 
     @property
     def topic(self) -> str:
-        """Problems of another kind that Figure 6(a) sets beside GSM: MATH where it is there."""
+        """Problems of another kind, which Figure 6(a) compares with GSM: MATH where it is there."""
         kinds = (MATH, "TabMWP", *OUT_OF_DISTRIBUTION)
         return next((name for name in kinds if name in self.problems), UNSEEN)
 

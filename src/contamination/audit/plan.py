@@ -218,7 +218,7 @@ def skip_reasons(audit: Audit) -> dict[str, str]:
     elif len(audit.told.dice.reference_models) < 2:
         why = "reference_models names fewer than two clean models of the same base"
         reasons[DICE] = reasons[DICE] or why
-    # A file that says which rows were seen is scored beside the classifiers of its words.
+    # A file that says which rows were seen is scored next to the classifiers of its words.
     of_labelled = {MIN_K} if data.member_column else set()
     if audit.refusal:
         refused = [name for name in COMPARING if not reasons[name] and name not in of_labelled]

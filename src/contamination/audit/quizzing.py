@@ -1,4 +1,4 @@
-"""The quizzes: DCQ and option ranking, beside rules and models that know nothing of the data."""
+"""The quizzes, DCQ and option ranking, next to rules that know nothing of the data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def respondent_of(
 
 
 def dcq(audit: Audit, target: Target, n_resamples: int) -> Finding:
-    """The quiz on the rows of both files, beside rules that never saw the data.
+    """The quiz on the rows of both files, next to rules that never saw the data.
 
     A row's score is the share of its quizzes, at positions that both files were quizzed at, in
     which the model picks the original; what the rules make of the same quizzes is a feature of
@@ -171,7 +171,7 @@ def ranking(audit: Audit, target: Target) -> Finding:
 def paper_tables(
     about: Mapping[str, str], quizzes: pd.DataFrame, answers: pd.DataFrame, level: Mapping
 ) -> dict[str, pd.DataFrame]:
-    """What the paper prints of one model, with the rules without memory beside it.
+    """What the paper prints of one model, next to the rules without memory.
 
     Returns:
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,

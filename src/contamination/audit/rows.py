@@ -63,7 +63,7 @@ class Rows:
 
     @property
     def has_options(self) -> bool:
-        """Whether every row has four options of a quiz beside it."""
+        """Whether every row brings four options of a quiz."""
         return set(OPTION_COLUMNS) <= set(self.rows)
 
     @property

@@ -230,7 +230,7 @@ class Replication(OwnSettings):
 
 @dataclass(frozen=True)
 class MinK(OwnSettings):
-    """Block ``min_k``: the paper's other scores beside Min-k% Prob."""
+    """Block ``min_k``: the paper's other scores next to Min-k% Prob."""
 
     k_percent: float = setting(20.0, "share of least likely tokens averaged [above 0 to 100]")
     form: str = setting(
@@ -336,4 +336,4 @@ class Pairs(OwnSettings):
     )
     n_questions: int = setting(0, "problems of each set, 0 for all [0 or more]")
     answer_tokens: int = setting(256, "longest completion, in tokens [1 to 100000]")
-    paper_model: str = setting("", "column of Table 1 beside [empty or LLaMA2-7B or Phi2-2.7B]")
+    paper_model: str = setting("", "column of Table 1 next to [empty or LLaMA2-7B or Phi2-2.7B]")

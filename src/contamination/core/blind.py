@@ -78,8 +78,8 @@ def fold_maker(
     """A function of the labels, shape (n_passages,), that gives the folds for them.
 
     Without near-copies, or where the two kinds hold different families, they are stratified
-    folds with one judged set each. Otherwise passages fall into folds whatever their labels,
-    so a judged set may be small, or hold one kind alone, which says nothing.
+    folds with one judged set each. Otherwise folds ignore the labels. A judged set may then be
+    small or hold one kind only, and says nothing.
     """
     copies = near_copies(counts)
     n_most = min(n_folds, MOST_FOLDS) if copies.compared.any() else n_folds
@@ -134,7 +134,7 @@ def _likeness(counts: csr_matrix) -> csr_matrix:
 
 
 def _folds_of_units(copies: NearCopies, n_folds: int, seed: int) -> np.ndarray:
-    """The fold of each passage: units by size into the emptiest fold, whatever their labels."""
+    """The fold of each passage. Units go by size into the emptiest fold; labels do not matter."""
     rng = np.random.default_rng([seed, 31])
     fold, load = np.empty_like(copies.unit), np.zeros(n_folds)
     for compared in np.unique(copies.compared):

@@ -68,7 +68,7 @@ def _figure(
 def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -> Figure:
     """Maximum contamination of ``dcq_published`` with its interval, per dataset and model.
 
-    Rules of ``dcq_controls`` stand beside it where the quizzes' texts are at hand.
+    Rules of ``dcq_controls`` stand next to it where the quizzes' texts are at hand.
     """
     datasets = list(dict.fromkeys(published["dataset"]))
     place = {dataset: len(datasets) - 1 - i for i, dataset in enumerate(datasets)}
@@ -148,7 +148,7 @@ def auc_lines(
         if {"ci_low", "ci_high"} <= {*blind}:
             errors = [blind["auc"] - blind["ci_low"], blind["ci_high"] - blind["auc"]]
             errors = np.clip(errors, 0, None)
-            at = [place + (0 if log_x else 0.12) for place in at]  # beside the methods' bars
+            at = [place + (0 if log_x else 0.12) for place in at]  # next to the methods' bars
         axis.errorbar(
             at,
             blind["auc"],

@@ -201,7 +201,7 @@ def run_notebook(
     output_folder: Path,
     watched_on: TextIO | None = None,
 ) -> Path:
-    """Execute a notebook; its tables, figures and manifest are beside the returned, executed one.
+    """Execute a notebook and return its executed copy, next to its tables, figures and manifest.
 
     Its progress bars are shown on the terminal ``watched_on``. RunError, ParameterError or OSError
     if the run cannot start or does not finish.

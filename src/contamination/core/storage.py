@@ -103,7 +103,7 @@ def is_watched() -> bool:
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, renamed to it when the block ends without error.
+    """A temporary path next to ``path``, renamed to it when the block ends without error.
 
     OSError, one line with the cure, where there is no room.
     """
@@ -328,7 +328,7 @@ def cached_table(
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
+    """A temporary folder next to ``path``, sealed and renamed to it at the end of the block.
 
     One process at a time: what a killed one left is removed.
     """

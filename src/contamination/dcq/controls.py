@@ -113,7 +113,7 @@ def quiz_texts(quiz: pd.Series, position: str) -> tuple[list[str], int]:
     """The four texts of a standard quiz with the original at one position, and its place.
 
     Where option_d already is the original (the seven "wild" datasets) the four
-    released options are the quiz, whatever the position.
+    released options are the quiz, at every position.
     """
     options = [quiz[column] for column in OPTION_COLUMNS]
     if options[-1] == quiz["instance"] or normalised(options[-1]) == normalised(quiz["instance"]):
@@ -181,7 +181,7 @@ def by_position(of_rule: pd.DataFrame, column: str, positions: Sequence[str]) ->
 
 
 def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
-    """``dcq_controls.csv``: every rule on every dataset beside every model's level.
+    """``dcq_controls.csv``: every rule on every dataset next to every model's level.
 
     Where the original's place is free (three datasets), the rules take one quiz
     per position that the model was quizzed at, and the best of them counts.
@@ -344,7 +344,7 @@ def compare_rules(
 
 
 def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
-    """For each dataset the rule with the highest mean share on the others, "" without others."""
+    """The rule that does best on all other datasets, by dataset; "" where there is no other."""
     shares = credits_of(choices).groupby([choices["dataset"], choices["control"]], sort=False)
     shares = shares.mean().unstack(sort=False)
     if len(shares) == 1:
@@ -591,7 +591,7 @@ def share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
 def compare_with_released_answers(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
-    """Every taker of ``choices`` beside a model's released answers, on the instances it took.
+    """Every taker of ``choices`` next to a model's released answers, on the instances it took.
 
     Shares are means over the model's least preferred positions, found on all its instances; E
     counts as wrong. The interval of difference_pct (taker minus model, points) is a paired
@@ -630,7 +630,7 @@ def compare_with_clean_model(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """``pretrained_readings.csv``: a taker beside one that has read none of the quizzes.
+    """``pretrained_readings.csv``: a taker next to one that has read none of the quizzes.
 
     Both take the same quizzes. ``taker`` and ``clean`` are controls of ``choices``. A share is
     the mean over instances and positions of the original, in percent, 25 by chance. Datasets of

@@ -316,7 +316,7 @@ def levels_at(
     }
 
 
-# Readings of the rows of one setting, beside those of option ranking, which has no setting.
+# Readings of the rows of one setting, next to those of option ranking, which has no setting.
 
 
 def _of(lab: pd.DataFrame, *conditions: str) -> pd.DataFrame:

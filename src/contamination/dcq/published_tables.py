@@ -1,4 +1,4 @@
-"""DCQ's printed tables beside what the released answers give."""
+"""DCQ's printed tables next to what the released answers give."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, np.ndarray]:
 
 
 def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
-    """Figure 4: distance of contaminated and clean models' states, beside that of two clean ones.
+    """Figure 4: distance of contaminated and clean models' states, next to that of two clean ones.
 
     Draws the Euclidean distance in rows of ``dice_layers.csv``, states before the final norm;
     ``null`` is how the legend calls two clean models. They have a dashed line for each set of

@@ -399,8 +399,8 @@ def topic_rows(pool: Pool, detectors: Mapping[int, Score], layer: int, topic: st
 def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
     """Seen against unseen questions, with either half of the problems in the role of the seen.
 
-    One detector for both roles: trained on GSM-i, it may favour GSM-i, but then
-    whatever the models read.
+    One detector serves both roles. It was trained on GSM-i and may favour GSM-i, but then
+    it does so for every model.
     """
     half = held_out_detectors(pool, CONTAMINATED, layer, questions=TRAIN_HALF)
     roles = {
@@ -667,7 +667,7 @@ def correlation_rows(
 
 
 def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
-    """``dice_inflation.csv``: the inflation of each condition beside its mean flag on GSM-i.
+    """``dice_inflation.csv``: how much each condition gains, and how often it is flagged on GSM-i.
 
     ``gains`` as ``accuracy.gains``, ``flagged`` as :func:`flags`; added are flag (0 to 1, empty
     where no detector met the condition) and flagged, whether it is above the paper's threshold.

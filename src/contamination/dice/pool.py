@@ -91,7 +91,7 @@ class Settings:
             than the paper's.
         max_tokens: longer rows are cut at their end.
         dtype: of the arithmetic: "float32", "bfloat16" or "float16"; weights, gradients and
-            AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
+            AdamW's moments are always fp32, see :func:`fine_tune`.
         revision: commit of the base model.
         seed: seed of the order (and of the adapters).
         weight_decay: AdamW's; 0.01 is PyTorch's default, the released code has 0.0.
@@ -259,7 +259,7 @@ ON_MATH = (condition_name(MATH, HIGH),)  # next to these and base, what Figure 5
 def conditions(n_models: int) -> list[Condition]:
     """The four conditions of the study, with ``n_models`` models each.
 
-    Clean models and models contaminated with GSM-i are compared. Two controls stand beside them:
+    Clean models and models contaminated with GSM-i are compared. There are two controls:
     clean models trained on other texts, and models that saw GSM-ii in the place of GSM-i.
     """
     return [
@@ -354,7 +354,7 @@ def measure_pool(
     """States of every model, and Table 2's baselines; the base model stands under every seed.
 
     Models of ``SCORED`` read the sets ``tested_on``, all others GSM-i and GSM-ii, those of
-    Figure 5(b) MATH as well. Baselines need the set ``centred_on`` beside the GSM sets, see
+    Figure 5(b) MATH as well. Baselines need the set ``centred_on`` as well as the GSM sets, see
     ``experiments.taught_baselines``. ``processes`` models are measured at a time, see
     ``core.parallel.in_processes``.
     """
@@ -429,7 +429,7 @@ def accuracy_rows(
     """Accuracy of every model (condition, seed) on its condition's sets of problems.
 
     ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
-    base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.
+    base model ``paper_model`` stand next to them ("" for none), empty where there is no such cell.
     ``processes`` models answer at a time, see ``core.parallel.in_processes``.
     """
     printed = published_tables.printed_accuracy(paper_model)

@@ -82,7 +82,7 @@ def count_instances(benchmark: Benchmark) -> int:
 def draw_instances(benchmark: Benchmark, n: int, seed: int, part: str) -> pd.DataFrame:
     """Distinct instances of one part of a mini-benchmark: template and the benchmark's columns.
 
-    Parts never overlap, whatever their seeds: a hash of the instance decides the part it
+    Parts of all seeds never overlap: a hash of the instance decides the part it
     belongs to. Errors as in :func:`draw_groups`.
     """
     groups = draw_groups(benchmark, n, seed, part, n_paraphrases=0)
@@ -405,7 +405,7 @@ class Story:
 
 
 def build_story(n_chapters: int, n_people: int, n_tales: int, seed: int) -> Story:
-    """A story of so many chapters, one scene each, and people, and the tales beside it.
+    """A story of so many chapters, one scene each, and people, and tales of other people.
 
     As many ordinary questions come with the tales. The seed is of names, facts and wording.
     There are 2 to 132 people: each has a friend among them and a name of their own.

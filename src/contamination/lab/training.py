@@ -357,7 +357,7 @@ def recipe_hash(recipe: Recipe) -> str:
 
 
 def environment(device: str) -> dict[str, str]:
-    """What stands beside a recipe, since it changes the last bits of a checkpoint.
+    """What is stored with a recipe, since it changes the last bits of a checkpoint.
 
     What the processor can do and the versions of the libraries; the number of
     threads changes no bit. ``device`` is ``cpu`` or ``cuda``.

@@ -203,7 +203,7 @@ def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
 
 
 def continued_tokens(n_background_tokens: int) -> int:
-    """Background tokens that a continued model reads beside its doses, given the base model's."""
+    """Background tokens that a continued model reads next to its doses, given the base model's."""
     return round(CONTINUED_SHARE * n_background_tokens)
 
 

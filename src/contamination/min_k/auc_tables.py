@@ -558,7 +558,7 @@ def printed_average() -> pd.DataFrame:
 
 
 def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``auc_tables.auc_rows`` with the paper's average beside each method that it has."""
+    """Rows of ``auc_tables.auc_rows`` with the paper's average next to each method that it has."""
     return rows.assign(**printed_average().reindex(rows["method"]).set_axis(rows.index))
 
 

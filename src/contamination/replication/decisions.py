@@ -374,7 +374,7 @@ def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
 
 
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
-    """``replication_lab.csv``: all decisions on one model's partitions beside the truth.
+    """``replication_lab.csv``: all decisions on one model's partitions next to the truth.
 
     ``parts`` are :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
     ``lab_partitions``. truth says whether the partition was read at all, and is empty

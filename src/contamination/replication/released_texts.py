@@ -265,7 +265,7 @@ def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
-    """Released instances with the rule judge's labels beside the released labels.
+    """Released instances with the rule judge's labels next to the released labels.
 
     The rule judge sees ROUGE-L only; its threshold for near-exact matches is
     chosen on all other partitions, or for usual_guided and usual_general the commonest
@@ -333,7 +333,7 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     Returns:
         n_found (of n_contaminated, by the human label); paper_n_right ("" where the
         paper has no such row), matches (empty there); difference_pct, of partitions decided
-        right beside the answer "clean" (points), with its 95 % interval (Newcombe's, of the
+        right next to the answer "clean" (points), with its 95 % interval (Newcombe's, of the
         partitions that only the algorithm or only "clean" decides right) and p_value (exact
         two-sided sign test of these). verdict and p_adjusted belong to the paper's three
         algorithms, which are one family for each model (Holm); other rows are blank.

@@ -69,7 +69,7 @@ def _is_number(text: str) -> bool:
 
 
 def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
-    """Every printed number of the four papers beside its recomputed value; no dashes.
+    """Every number that the four papers print, next to the recomputed one; dashes are left out.
 
     Args:
         recomputed: ``CELL_KEYS`` (spelled as in ``published.printed_cells``), ``recomputed``
