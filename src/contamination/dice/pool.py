@@ -111,10 +111,15 @@ class Settings:
     warmup_share: float = WARMUP_SHARE
 
     def identity(self) -> dict[str, Any]:
-        """What names a checkpoint. The ledgers name some that are older than the last two."""
-        later = {"weight_decay": 0.01, "warmup_share": WARMUP_SHARE}
-        told = dataclasses.asdict(self)
-        return {name: value for name, value in told.items() if later.get(name) != value}
+        """What names a checkpoint: all settings, of the last two what is no default.
+
+        So the checkpoints that the ledger names keep their names.
+        """
+        told, plain = dataclasses.asdict(self), Settings()
+        unsaid = [
+            name for name in ("weight_decay", "warmup_share") if told[name] == getattr(plain, name)
+        ]
+        return {name: value for name, value in told.items() if name not in unsaid}
 
 
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
