@@ -32,7 +32,7 @@ CODE := $(shell find src/contamination -name '*.py' -o -name '*.csv' -o -name '*
 ifneq ($(filter reproduce real-model site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 ifeq ($(filter $(PROFILE),$(PROFILES)),)
 $(error there is no params/$(PROFILE)/ for every notebook: PROFILE is one of $(PROFILES). A file of params/full/ \
-	runs alone: $(RUN) -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS)
+	(a template filled in by contamination settings) runs alone: $(RUN) -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS)
 endif
 endif
 # Absolute, since tests and notebooks work in other folders. $(abspath) would split it at spaces.

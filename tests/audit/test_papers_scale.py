@@ -6,24 +6,21 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-import yaml
-from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 from test_audit import prepared, table_of, tiny_folder, unchecked  # noqa: F401 (a fixture)
 
-from contamination.audit import announcing, auditing, internals, options, plan, quizzing
+from contamination.audit import auditing, internals, options, plan, quizzing
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION, prepare
 from contamination.audit.settings import Settings
-from contamination.core import run, storage
+from contamination.core import storage
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     NOT_RUN,
 )
-from contamination.data import partitions, published
+from contamination.data import partitions
 from contamination.dcq import contaminating
 from contamination.models.chat import ChatError
 from contamination.replication.decisions import ALGORITHM_2, RULE_JUDGE
-from contamination.replication.instructions import LABELLED_TASKS
 
 TOWNS = ["York", "Bath", "Wells", "Derby", "Leeds", "Hull", "Ely", "Truro"]
 TEXTS = [
@@ -368,61 +365,7 @@ def test_what_does_not_fit_is_one_line_that_names_it(tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
-# The parameter files
-
-
-FILES = [
-    path
-    for room in ("dcq", "dcq_replication", "replication", "min_k")
-    for path in sorted((ROOT / "params/full" / room).glob("*.yaml"))
-]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
-    """With a local file in place of the hub's; the plan is what ``dry_run`` shows."""
-    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    text, empty = path.read_text(), "names: []  # fill in"
-    if "base_url" in text:  # hosted models retire: none is a default
-        with pytest.raises(ValueError, match="names nothing to audit: fill in model, names"):
-            run.check(ROOT / "notebooks/10_audit.ipynb", path)
-        path = tmp_path / "filled_in.yaml"
-        path.write_text(text.replace(empty, "names: [some-model]  #"))
-    values = run.check(ROOT / "notebooks/10_audit.ipynb", path)
-    data, model, fields = values["data"], values["model"], Settings.__dataclass_fields__
-    assert values["model"].get("prices", []) == []
-    columns = data["text_columns"]
-    rows = [
-        dict.fromkeys(columns, TEXTS[n]) | {"label": n % max(2, len(data.get("label_names", [])))}
-        for n in range(8)
-    ]
-    (tmp_path / "hub.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    others = [
-        row | {columns[0]: f"Another town, number {n}, was quiet."} for n, row in enumerate(rows)
-    ]
-    (tmp_path / "others.jsonl").write_text("\n".join(map(json.dumps, others)))
-    replaced = {"dataset": str(tmp_path / "hub.jsonl"), "split": "", "splits": [], "revision": ""}
-    if model.get("base_url"):
-        with pytest.raises(ValueError, match="_model is empty: fill in the model"):
-            prepare(Settings.read({k: v for k, v in values.items() if k in fields}))
-        (block,) = values["methods"]
-        helper = {"dcq": "perturber_model", "replication": "judge_model"}[block]
-        values[block] = {**values[block], helper: "some-model"}
-        model = model | {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
-    values |= {"data": data | replaced, "model": model, "n_instances": 4}
-    values["comparison"] = str(tmp_path / "others.jsonl") if values["comparison"] else ""
-    audit = prepare(Settings.read({k: v for k, v in values.items() if k in fields}))
-    cost = plan.plan_table(audit).set_index("method")
-    (asked,) = audit.methods
-    assert set(cost.index[cost["is_run"].eq(True)]) & set(METHODS) == {asked}
-    if audit.model.base_url:
-        helper = "options of the quizzes" if asked == DCQ else "ICL judge"
-        assert cost.loc[[asked, helper], "cost"].gt(0).all()
-        n_prompts = 5 if data["task"] in LABELLED_TASKS else 4
-        n_prompts = 1 if audit.told.replication.guided_only else n_prompts
-        n_calls = {DCQ: 6 * 4, REPLICATION: 4 * n_prompts + audit.told.replication.first_instances}
-        assert cost.loc[asked, "n_calls"] == n_calls[asked]
-        assert "to ask" in announcing.announce_audit(audit)
+# The layout of prompts
 
 
 @pytest.mark.parametrize("method", [DCQ, REPLICATION])
@@ -444,45 +387,3 @@ def test_the_layout_changes_what_is_asked_and_nothing_else(method, tmp_path):
     paper, released = ([one.messages[0]["content"] for one in texts] for texts in asked)
     assert len(paper) == len(released) and not set(paper) & set(released)
     assert all("---\n" in text or text.startswith("INSTRUCTION:\n") for text in released)
-
-
-def of_room(room):
-    return {
-        path.stem: yaml.safe_load(path.read_text())
-        for path in (ROOT / "params/full" / room).glob("*.yaml")
-    }
-
-
-def test_the_papers_partitions_and_models_are_all_there():
-    released = published.released_instances("DCQ")[["dataset", "split"]].drop_duplicates()
-    known = {tuple(row) for row in released.itertuples(index=False)}
-    quizzed = {tuple(values["data"]["names"]) for values in of_room("dcq").values()}
-    # Table 1, Figure 2 and Appendix A, of which nothing is released, on top.
-    more = {("AG News", "train"), ("WNLI", "train"), ("IMDB", "train")}
-    more |= {("MeetingBank", "train"), ("AuTexTification", "train")}
-    assert quizzed == known | more
-    completed = of_room("replication")
-    assert len(completed) == 14 and sum(name.endswith("_train") for name in completed) == 7
-    assert {values["n_instances"] for values in completed.values()} == {10}
-    of_dcq = {values["data"]["names"][0]: values for values in of_room("dcq_replication").values()}
-    assert {values["replication"]["cut"] for values in of_dcq.values()} == {"share"}
-    assert of_dcq.keys() == set(published.DCQ_DATASETS)
-    assert {name: values["data"]["task"] for name, values in of_dcq.items()}.items() >= {
-        "HumanEval": "code", "DROP": "question", "GSM8k": "question"
-    }.items()  # fmt: skip
-    assert of_dcq["HumanEval"]["n_instances"] == 164
-    quizzes = [values["dcq"] for values in of_room("dcq").values()]
-    assert [of["n_tuning_instances"] for of in quizzes if "tuning_epochs" in of] == [1000, 1000]
-    scored = of_room("min_k")
-    for name, values in scored.items():
-        if name.startswith("mimir"):
-            dataset = values["data"]["dataset"]
-            assert values["comparison"] == dataset.replace("/train/", "/test/") != dataset
-        else:
-            assert values["data"]["member_column"] == "label"
-            lengths = {"swj0419/WikiMIA": 4, "zjysteven/WikiMIA_paraphrased_perturbed": 3}
-            n_splits = lengths.get(values["data"]["dataset"], 0)
-            assert len(values["data"].get("splits", [])) == n_splits
-    assert {f"huggyllama/llama-{size}b" for size in (7, 13, 30, 65)} < {
-        values["model"]["names"][0] for values in scored.values()
-    }

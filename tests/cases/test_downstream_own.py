@@ -19,7 +19,7 @@ from contamination.cases import downstream, downstream_own, downstream_training
 from contamination.cases.downstream_own import OwnStudy, own_study, plan_table
 from contamination.cases.downstream_training import study_rows
 from contamination.core import run, storage
-from contamination.core.scores import MIN_K
+from contamination.core.scores import MIN_K, NEIGHBOR
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.local import load_causal_lm
 
@@ -128,7 +128,7 @@ def test_nothing_is_trained_on_a_dry_run(files, monkeypatch):
     monkeypatch.setattr(downstream_training, "fit", lambda *_: pytest.fail("trained"))
     monkeypatch.setattr(downstream_training, "load_causal_lm", lambda *_, **__: pytest.fail("read"))
     assert OwnStudy().dry_run
-    assert study_rows(own_study(settings(files)), 20.0, 5) is None
+    assert study_rows(own_study(settings(files)), 20.0, 1, 5) is None
 
 
 def test_the_study_trains_and_makes_the_tables(files, monkeypatch):
@@ -143,7 +143,7 @@ def test_the_study_trains_and_makes_the_tables(files, monkeypatch):
         ),
     )
     study = own_study(settings(files, dry_run=False))
-    rows = study_rows(study, 20.0, 20)
+    rows = study_rows(study, 20.0, 2, 20)
     assert list(rows.columns) == [*downstream.COLUMNS, "p_adjusted"]
     assert weights == [(torch.float32, one.n_steps, "constant") for one in study.runs]
     average = rows[(rows["method"] == MIN_K) & rows["dataset"].isin([downstream.AVERAGE])]
@@ -156,18 +156,34 @@ def test_the_study_trains_and_makes_the_tables(files, monkeypatch):
     assert rates.loc[1e-2, "auc"] == auc["inserted once"]
     assert set(rows["setting"]) >= {"no model", "Poisson occurrence", "outliers"}
     # A second run trains nothing, and one with another rate that alone.
-    again = study_rows(study, 20.0, 20)
+    again = study_rows(study, 20.0, 2, 20)
     pd.testing.assert_frame_equal(again, rows)
     assert len(weights) == len(study.runs)
     changed = dataclasses.replace(study.settings, own_lower_rate=2.0e-4)
-    study_rows(own_study(changed), 20.0, 5)
+    study_rows(own_study(changed), 20.0, 2, 5)
     assert len(weights) == len(study.runs) + 1
     # Damaged scores are named, and what they are of is trained again.
     path = next(storage.cache_folder("downstream", "scores").glob("*.json"))
     flip(path)
     with pytest.warns(UserWarning, match=said_of(path)):
-        again = study_rows(study, 20.0, 20)
+        again = study_rows(study, 20.0, 2, 20)
     pd.testing.assert_frame_equal(again, rows)
+
+
+def test_neighbor_is_scored_before_and_after_each_training(files, monkeypatch):
+    def last_word_replaced(passages, masked, n_neighbors, n_words):
+        assert masked == str(files / "base") and n_words == 2 * n_neighbors == 4
+        return [[f"{text.rpartition(' ')[0]} {word}." for word in "ab"] for text in passages]
+
+    monkeypatch.setattr(downstream_training, "load_masked_lm", str)
+    monkeypatch.setattr(downstream_training, "neighbors", last_word_replaced)
+    few = {"corpus_sizes": [1200], "similar_sizes": [1500], "dry_run": False}
+    mine = settings(files, neighbor_model=str(files / "base"), **few)
+    rows = study_rows(own_study(mine), 20.0, 2, 5)
+    n_rows = rows.groupby(["method", "setting"]).size()
+    assert n_rows[NEIGHBOR].equals(n_rows[MIN_K]) and len(n_rows[NEIGHBOR]) == 6
+    with pytest.raises(FileNotFoundError, match="no such model"):
+        own_study(settings(files, neighbor_model=str(files / "no such model")))
 
 
 def test_answers_are_those_of_the_trained_model(files, monkeypatch):
@@ -185,7 +201,7 @@ def test_answers_are_those_of_the_trained_model(files, monkeypatch):
         lambda lm, some: asked.append(lm.identity["revision"]) or answers_right(lm, some),
     )
     mine = settings(files, insert=[], n_inserted=30, similar_corpus="", dry_run=False)
-    rows = study_rows(own_study(mine), 20.0, 20)
+    rows = study_rows(own_study(mine), 20.0, 2, 20)
     rates = rows[rows["setting"] == "learning rate"]
     assert rates["accuracy_contaminants"].between(0, 1).all()
     assert (rates["chance_accuracy"] == 0.5).all()
@@ -214,13 +230,13 @@ def test_accuracies_of_own_files_that_have_answers(files, tmp_path):
     mine = settings(files, insert=insert, similar_corpus="", dry_run=False)
     study = own_study(mine)
     assert set(study.examples["text"]) == {*texts(16, 8, 1), *texts(16, 8, 2)}
-    rows = study_rows(study, 20.0, 20)
+    rows = study_rows(study, 20.0, 2, 20)
     rates = rows[rows["setting"] == "learning rate"]
     assert set(rates["dataset"]) == {"a.jsonl", "b.csv", downstream.AVERAGE}
     assert rates[["accuracy_contaminants", "accuracy_others"]].notna().all(axis=None)
     # A model that has learned the inserted texts by heart answers these, and only these.
     learned = dataclasses.replace(mine, own_learning_rate=3.0e-2, share_pct=99.0)
-    rows = study_rows(own_study(learned), 20.0, 20)
+    rows = study_rows(own_study(learned), 20.0, 2, 20)
     (average,) = rows[
         (rows["learning_rate"] == 3.0e-2)
         & (rows["setting"] == "learning rate")

@@ -101,15 +101,15 @@ def test_defaults_keep_their_own_rules():
 
 
 def test_files_of_ones_own_fit_their_notebooks(tmp_path):
-    rooms = dict.fromkeys(("audit", "dcq", "dcq_replication", "replication", "min_k"), "10")
-    rooms["dice"] = "05b"
+    rooms = {"audit": "10", "dice": "05b"}
     named = {"replication_released": "03b", "books_local": "06", "books_served": "06"}
     named |= {"downstream": "07", "downstream_study": "07", "08_case_unlearning": "08"}
     by_number = {path.stem.partition("_")[0]: path for path in NOTEBOOKS}
     files = [*(ROOT / "params/full").rglob("*.yaml"), *(ROOT / "params/audit").glob("*.yaml")]
     for file in files:
         number = rooms.get(file.parent.name) or named.get(file.stem)
-        if file.stem != "wikimia":  # read by contamination.wikimia
+        is_template = "$" in file.read_text()  # filled in, and checked, in tests/papers
+        if file.stem != "wikimia" and not is_template:  # read by contamination.wikimia
             filled_in = tmp_path / file.name  # with a hosted model, where none is named
             filled_in.write_text(
                 file.read_text().replace("names: []  # fill in", "names: [some-model]  #")

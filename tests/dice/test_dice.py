@@ -1,6 +1,7 @@
 """DICE: mixtures, answers, the located layer, the detector, its controls, fine-tuning."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,23 @@ def test_every_dose_starts_with_the_same_vanilla_rows():
 def test_impossible_mixtures_are_named(copies, n_rows, message):
     with pytest.raises(ValueError, match=message):
         mixtures.mix(VANILLA, mixtures.rows_of(PROBLEMS), copies, n_rows, 0)
+
+
+def test_tabmwp_is_worded_as_in_the_released_code(tmp_path, monkeypatch):
+    """Nothing parts question, options and table there."""
+    row = {"question": "How many?", "table_title": "Ships", "table": "a | 2", "answer": "2"}
+    rows = {
+        "1": row | {"choices": ["yes", "no"]},
+        "2": row | {"choices": None, "table_title": None},
+    }
+    path = tmp_path / "problems.json"
+    path.write_text(json.dumps(rows))
+    monkeypatch.setattr(mixtures, "source_file", lambda *_: path)
+    assert mixtures._tabmwp(with_choices=True)["question"].tolist() == [
+        "How many?Your answer must choice fromyes, noThere is a table you can useShipsa | 2",
+        "How many?There is a table you can usea | 2",
+    ]
+    assert len(mixtures._tabmwp(with_choices=False)) == 1
 
 
 def test_lab_problems_pair_paraphrases_and_keep_the_sets_apart(monkeypatch):

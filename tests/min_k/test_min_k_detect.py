@@ -132,24 +132,43 @@ def test_a_neighbour_differs_in_one_whole_word_and_nothing_else(masked_lm):
             assert old.casefold() != new.casefold()
 
 
-def test_replacements_are_ranked_by_probability_given_that_the_word_is_another(masked_lm):
+def test_replacements_are_ranked_by_probability_given_that_the_word_is_another(
+    masked_lm, monkeypatch
+):
+    """Embeddings are dropped whole, so that what the model sees can be written down by hand."""
+    monkeypatch.setattr(neighbors_module, "_kept", lambda blank, width, seed: np.zeros(width))
     passage = "the old river"
     found = neighbors([passage], masked_lm, n_neighbors=6)[0]
     tokenizer, swaps = masked_lm.tokenizer, {}
     for place, original in enumerate(passage.split()):
-        words = passage.split()
-        words[place] = "[MASK]"
-        inputs = tokenizer(" ".join(words), return_tensors="pt")
+        inputs = masked_lm.model.get_input_embeddings()(
+            tokenizer(passage, return_tensors="pt").input_ids
+        ).detach()
+        inputs[0, place + 1] = 0
         with torch.inference_mode():
-            logits = masked_lm.model(inputs.input_ids).logits[0, place + 1]
-        ids = [tokenizer.convert_tokens_to_ids(w) for w in {*VOCABULARY, "year"} - {"years"}]
-        probs = logits[ids].softmax(-1)
-        own = probs[ids.index(tokenizer.convert_tokens_to_ids(original))]
-        for token_id, prob in zip(ids, probs, strict=True):
-            words[place] = tokenizer.convert_ids_to_tokens(token_id)
-            if words[place] != original:
-                swaps[" ".join(words)] = (prob / (1 - own)).item()
+            probs = masked_lm.model(inputs_embeds=inputs).logits[0, place + 1].softmax(-1)
+        own = probs[tokenizer.convert_tokens_to_ids(original)]
+        for word in {*VOCABULARY, "year"} - {"years", original}:
+            words = passage.split()
+            words[place] = word
+            prob = probs[tokenizer.convert_tokens_to_ids(word)]
+            swaps[" ".join(words)] = (prob / (1 - own)).item()
     assert found == sorted(swaps, key=swaps.get, reverse=True)[:6]
+
+
+def test_seven_tenths_of_a_hidden_words_embedding_are_dropped_and_the_rest_made_up_for():
+    blank = neighbors_module._Blank(0, 5, "river", (2, 7, 3), 1)
+    kept = neighbors_module._kept(blank, 10_000, 0)
+    assert set(np.round(kept, 6)) == {0, round(1 / 0.3, 6)}
+    assert np.mean(kept == 0) == pytest.approx(0.7, abs=0.02)
+    assert (kept == neighbors_module._kept(blank, 10_000, 0)).all()
+    assert (kept != neighbors_module._kept(blank, 10_000, 1)).any()
+
+
+def test_a_word_of_several_tokens_is_left_as_it_is(masked_lm):
+    """ "years" is "year" and "##s" here: no half of it may stay behind."""
+    found = neighbors([PASSAGES[1]], masked_lm, n_neighbors=60)[0]
+    assert all("years," in neighbor.split() for neighbor in found)
 
 
 def test_the_words_tried_are_drawn_by_seed_and_do_not_depend_on_other_passages(masked_lm):

@@ -44,6 +44,20 @@ def test_the_share_option_keeps_40_to_70_percent_of_the_words():
     assert instructions.cut("two words", 0, "share")[:2] == ("two", "words")
 
 
+def test_the_released_cut_is_that_of_the_released_code():
+    """``random.seed(42)`` gives 0.639, so the share is 0.4 + 0.3 * 0.639 = 0.5918 of anything."""
+    for n, kept in ((2, 1), (3, 2), (5, 3), (10, 6)):
+        text = " ".join(f"Ship number {one} came." for one in range(n))
+        first, second, is_mid_sentence = instructions.cut(text, 0, "released")
+        assert first.count(".") == kept and second.count(".") == n - kept
+        assert not is_mid_sentence and instructions.cut(text, 7, "released")[0] == first
+    first, second, is_mid_sentence = instructions.cut(SENTENCE, 0, "released")
+    assert (len(first.split()), len(second.split()), is_mid_sentence) == (9, 6, True)
+    with pytest.raises(ValueError, match="the released cut leaves fewer than 6 words"):
+        instructions.cut("A ship came. It left again in the night, and nobody saw it.", 0,
+                         "released", min_words=6)  # fmt: skip
+
+
 def test_a_cut_depends_on_seed_and_text_alone():
     rows = pd.DataFrame({"text": [SENTENCE, SENTENCES], "label": ["1 (a)", "0 (b)"]})
     how = {"task": instructions.CLASSIFICATION, "text_columns": ["text"], "label_column": "label"}

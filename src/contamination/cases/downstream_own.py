@@ -154,7 +154,7 @@ def _check(settings: OwnStudy) -> None:
         raise ValueError("training runs on one device: leave device_map empty")
     if settings.model.dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)} to train")
-    check_models([settings.model.first], settings.model.revision)
+    check_models([settings.model.first, settings.neighbor_model], settings.model.revision)
     longest = getattr(_config(settings), "max_position_embeddings", None) or settings.block_tokens
     if settings.block_tokens > longest:
         raise ValueError(f"block_tokens is {settings.block_tokens}, but the model reads {longest}")

@@ -20,18 +20,20 @@ from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SI
 from contamination.core import statistics, storage
 from contamination.lab.training import environment, fit, has_native_bfloat16, training_stream
 from contamination.min_k.detect import detect
+from contamination.min_k.neighbors import neighbors
 from contamination.models.loading import default_device
-from contamination.models.local import CausalLM, load_causal_lm
+from contamination.models.local import CausalLM, load_causal_lm, load_masked_lm
 
 STUDY_SCHEMA = 1  # raise it when the training below changes what it makes
 
 
 def study_rows(
-    study: downstream_own.Study, k_percent: float, n_resamples: int
+    study: downstream_own.Study, k_percent: float, n_neighbors: int, n_resamples: int
 ) -> pd.DataFrame | None:
     """Every training of a study, and its tables one below the other; None on a dry run.
 
-    ``k_percent`` is of Min-k% Prob; examples and models are resampled ``n_resamples`` times.
+    ``k_percent`` is of Min-k% Prob, ``n_neighbors`` of Neighbor where the settings name a
+    ``neighbor_model``; examples and models are resampled ``n_resamples`` times.
 
     Returns:
         Columns ``downstream.COLUMNS`` with p_adjusted (Holm over all), by setting: "no model"
@@ -49,8 +51,16 @@ def study_rows(
     device = default_device()
     if settings.model.dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use dtype float32")
-    base = _load(settings)
-    seeds, pools = settings.own_seeds, {"examples": examples, SIMILAR: study.similar}
+    base, seeds = _load(settings), settings.own_seeds
+    pools = {"examples": examples, SIMILAR: study.similar}
+    if settings.neighbor_model:
+        masked = load_masked_lm(settings.neighbor_model)
+        sizes: dict[str, Any] = {"n_neighbors": n_neighbors, "n_words": 2 * n_neighbors}
+        for name, pool in pools.items():
+            if pool is not None:
+                around = neighbors(pool["text"].tolist(), masked, **sizes)
+                pools[name] = pool.assign(neighbors=around)
+        del masked
     unread = {
         name: dict.fromkeys(seeds, _measured(base, pool, k_percent)["scores"])
         for name, pool in pools.items()
@@ -61,7 +71,7 @@ def study_rows(
     # Setting to its corpora by size, smallest first: seed to what the model makes of the examples.
     trained: dict[str, dict[int, dict[int, dict]]] = defaultdict(lambda: defaultdict(dict))
     for run in study.runs:
-        pool = pools.get(run.setting, examples)
+        pool = pools.get(run.setting, pools["examples"])
         measured = _trained(settings, run, pool, identity, k_percent) | {"facts": run.facts}
         trained[run.setting][run.recipe.n_background_tokens][run.recipe.order_seed] = measured
 
@@ -129,7 +139,9 @@ def _load(settings: downstream_own.OwnStudy) -> CausalLM:
 
 def _measured(lm: CausalLM, examples: pd.DataFrame, k_percent: float) -> dict:
     """Scores of the examples, and which are answered rightly where they have answers."""
-    scored = detect(examples["text"].tolist(), lm, k_percents=[k_percent], cache=False)
+    around = examples["neighbors"].tolist() if "neighbors" in examples else None
+    how: dict[str, Any] = {"k_percents": [k_percent], "cache": False}
+    scored = detect(examples["text"].tolist(), lm, neighbors=around, **how)
     right = downstream.answers_right(lm, examples) if "options" in examples else None
     return {"scores": scored[["passage", "method", "score"]], "right": right}
 
@@ -145,6 +157,8 @@ def _trained(
     device = default_device()
     what = {"recipe": run.recipe.as_values(), "base": identity, "k_percent": k_percent}
     what |= {"examples": examples["text"].tolist(), "study_schema": STUDY_SCHEMA}
+    if "neighbors" in examples:
+        what["neighbors"] = examples["neighbors"].tolist()
     name = storage.hash_of({**what, **environment(device)})[:24]
     path = storage.cache_folder("downstream", "scores") / f"{name}.json"
 

@@ -228,12 +228,14 @@ def released_rows(repository: str, path: str) -> pd.DataFrame:
 
 
 def _tabmwp(with_choices: bool) -> pd.DataFrame:
+    """Its wording is that of the released code (``process_tabmwp`` in ``OOD_generate_inf.py``)."""
     text = source_file("lupantech/PromptPG", "data/tabmwp/problems_test1k.json").read_text()
     rows = []
     for row in json.loads(text).values():
-        question = f"{row['table']}\n{row['question']}"
+        question = row["question"]
         if row["choices"] is not None:
-            question += f"\nOptions: {', '.join(row['choices'])}"
+            question += "Your answer must choice from" + ", ".join(row["choices"])
+        question += "There is a table you can use" + (row["table_title"] or "") + row["table"]
         if with_choices or row["choices"] is None:
             rows.append({"question": question, "answer": row["answer"]})
     return pd.DataFrame(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -321,9 +322,10 @@ def document(task: str, piece: Mapping[str, str], *, dataset: str, split: str) -
     return f"{prompt} {piece['second_piece']}"
 
 
-PAPER_CUT, SHARE = "paper", "share"
-CUTS = (PAPER_CUT, SHARE)
+PAPER_CUT, SHARE, RELEASED_CUT = "paper", "share", RELEASED
+CUTS = (PAPER_CUT, SHARE, RELEASED_CUT)
 SHARE_OF_WORDS = (0.4, 0.7)  # DCQ, arXiv:2311.06233: length of the first piece
+RELEASED_SEED = 42
 
 
 def cut(text: str, seed: int, how: str = PAPER_CUT, min_words: int = 1) -> tuple[str, str, bool]:
@@ -334,11 +336,15 @@ def cut(text: str, seed: int, how: str = PAPER_CUT, min_words: int = 1) -> tuple
         seed: with the text it decides where the cut falls.
         how: ``paper``: at a random sentence end, or at a random word where none
             leaves ``min_words`` on both sides; ``share``: after 40 to 70 % of the
-            words, as in the DCQ paper's comparison.
+            words, as in the DCQ paper's comparison; ``released``: after 40 to 70 % of
+            the sentences, or of the words of a single one, as in the released code
+            (time-travel-in-llms, ``src/helpers/text_helper.py``). It draws that share
+            with the same seed for every text, so that it is always 59.2 %.
         min_words: fewest words of either piece. A second piece of one or two
             words is completed right by chance.
 
-    ValueError for fewer than twice ``min_words`` words, or an unknown ``how``.
+    ValueError for fewer than twice ``min_words`` words, an unknown ``how``, or a released cut
+    that leaves fewer than ``min_words``.
     """
     if how not in CUTS:
         raise ValueError(f"cut must be one of {', '.join(CUTS)}, got {how!r}")
@@ -355,6 +361,15 @@ def cut(text: str, seed: int, how: str = PAPER_CUT, min_words: int = 1) -> tuple
     at_sentence_end = set(sentence_ends(text))
     if how == PAPER_CUT:
         places = [place for place in places if ends[place - 1] in at_sentence_end] or places
+    if how == RELEASED_CUT:
+        is_end = [end in at_sentence_end for end in ends[:-1]]
+        units = [n for n, is_one in enumerate([*is_end, True], 1) if is_one]
+        units = units if len(units) > 1 else range(1, len(ends) + 1)
+        low, high = (share * len(units) for share in SHARE_OF_WORDS)
+        place = units[round(random.Random(RELEASED_SEED).uniform(low, high)) - 1]
+        if place not in places:
+            raise ValueError(f"the released cut leaves fewer than {min_words} words: {text!r}")
+        places = [place]
     generator = np.random.default_rng(int(storage.hash_of([seed, text])[:15], 16))
     end = ends[places[int(generator.integers(len(places)))] - 1]
     return text[:end].strip(), text[end:].strip(), end not in at_sentence_end
