@@ -1,4 +1,4 @@
-"""What docs/literature.md says of the detector study is what its tables carry."""
+"""What docs/which_detector.md says of the detector study is what its tables carry."""
 
 import pandas as pd
 import pytest
@@ -6,7 +6,7 @@ from notebook_files import ROOT
 
 from contamination.core.verdicts import FOUND, RULED_OUT, SHOWN
 
-PAGE = (ROOT / "docs/literature.md").read_text()
+PAGE = (ROOT / "docs/which_detector.md").read_text()
 
 
 @pytest.fixture(scope="module")
