@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -74,15 +75,15 @@ def anchors_figure(
     for number, models in enumerate(ours["models"].unique()):
         own = ours[ours["models"].eq(models)]
         ends = [own["auc"] - own["ci_low"], own["ci_high"] - own["auc"]]
-        line = {"color": (MEMBER, OTHER)[number], "label": f"ours: {labels[number]}, pretraining"}
         axis.errorbar(
-            own["copies"], own["auc"], yerr=ends, fmt="o-", linewidth=2.5, capsize=3, **line
-        )
+            own["copies"], own["auc"], yerr=ends, fmt="o-", linewidth=2.5, capsize=3,
+            color=(MEMBER, OTHER)[number], label=f"ours: {labels[number]}, pretraining",
+        )  # fmt: skip
     by_paper = anchors.groupby(["paper", "stage"], sort=False)
     for colour, ((paper, stage), rows) in zip(ANCHOR_COLOURS, by_paper, strict=True):
         is_min_k = rows["method"].eq("Min-k% Prob").all()
-        line = {"color": colour, "marker": STAGES[stage], "linewidth": 1, "markersize": 5}
-        line["markerfacecolor"] = colour if is_min_k else "none"
+        line: dict[str, Any] = {"color": colour, "marker": STAGES[stage], "markersize": 5}
+        line |= {"linewidth": 1, "markerfacecolor": colour if is_min_k else "none"}
         for _, of_model in rows.groupby(rows["model"].str.partition(" (")[0]):
             style = "-" if of_model["copies"].is_unique else "none"
             axis.plot(of_model["copies"], of_model["auc"], linestyle=style, **line)
@@ -96,9 +97,10 @@ def anchors_figure(
     axis.minorticks_off()
     axis.set(xlabel="copies of a row in the training data", ylabel="AUC, seen against unseen rows")
     axis.set(ylim=(0.48, 1.01))
-    place = {"loc": "upper right", "bbox_to_anchor": (1, 0.74)}
-    place |= {"fontsize": 8, "title_fontsize": 8}
-    axis.legend(title="hollow: not Min-k% Prob", frameon=False, **place)
+    axis.legend(
+        title="hollow: not Min-k% Prob", title_fontsize=8, fontsize=8, frameon=False,
+        loc="upper right", bbox_to_anchor=(1, 0.74),
+    )  # fmt: skip
     axis.set_title(title, loc="left")
     return figure
 
