@@ -1,4 +1,4 @@
-"""What docs/literature.md says of the detector study is what its tables carry."""
+"""What docs/which_detector.md makes of other papers is what its tables carry."""
 
 import pandas as pd
 import pytest
@@ -6,7 +6,7 @@ from notebook_files import ROOT
 
 from contamination.core.verdicts import FOUND, RULED_OUT, SHOWN
 
-PAGE = (ROOT / "docs/literature.md").read_text()
+PAGE = (ROOT / "docs/which_detector.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,37 @@ def of_small(t, copies):
     return of(t, "detection", copies=copies, models="small")
 
 
+def of_detector(t, copies, name, models="small"):
+    return of(t, "detection", copies=copies, models=models, detector=name).iloc[0]
+
+
+QUIZ, COVERAGE, MIN_K = "DCQ (simulated respondent)", "n-gram coverage", "Min-k% Prob"
 SAID = {
+    "The quiz and n-gram coverage notice sixteen copies.": lambda t: all(
+        of_detector(t, 16, name)["verdict"] in FOUND for name in (QUIZ, COVERAGE)
+    ),
+    "n-gram coverage does about as well as the quiz, and both are far behind Min-k% Prob": (
+        lambda t: all(
+            of_detector(t, 16, name)["auc"] < of_detector(t, 16, MIN_K)["auc"] - 0.2
+            for name in (QUIZ, COVERAGE)
+        )
+    ),
+    "At sixteen copies ReCaLL is behind Min-k% Prob at both sizes.": lambda t: all(
+        of_detector(t, 16, "ReCaLL", models)["ci_high"]
+        < of_detector(t, 16, MIN_K, models)["ci_low"]
+        for models in ("small", "larger")
+    ),
+    "As a score of rows CoDeC is weak at any number of copies": lambda t: (
+        of(t, "detection", detector="CoDeC")["auc"].max() < 0.7
+    ),
+    "Completion hardly works in our small models, even for the rows that they saw.": lambda t: (
+        of_detector(t, 16, "Replication")["auc"] < 0.55
+    ),
+    "Forms that keep the row's words are noticed almost like the row itself.": lambda t: all(
+        row["verdict"] in FOUND and row["auc"] > row["verbatim_auc"] - 0.05
+        for form in ("without label", "chat template")
+        for _, row in of(t, "indirect", exposure=form, detector=MIN_K).iterrows()
+    ),
     "At one copy the best detector is barely better than a coin toss.": (
         lambda t: 0.5 < best(t, 1) < 0.55
     ),

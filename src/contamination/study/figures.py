@@ -1,8 +1,9 @@
-"""The two figures of the study: what decides whether a row is found, and what fakes it."""
+"""The figures of the study: what decides whether a row is found, published AUCs, what fakes it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,6 +14,8 @@ from contamination.study.timing import N_PARTS
 
 SIZE = (5.6, 4.0)
 ALLOWED = 0.05  # share of false alarms that the tests allow
+STAGES = {"pretraining": "o", "continued pretraining": "s", "fine-tuning": "^"}  # their markers
+ANCHOR_COLOURS = ("#D55E00", "#009E73", "#000000", "#CC79A7", "#56B4E9")  # one for each paper
 
 
 def copies_figure(
@@ -53,6 +56,51 @@ def copies_figure(
     axis.set(ylim=(0.47, 1.01), xlim=(0.62, 20))
     axis.minorticks_off()
     axis.legend(frameon=False, loc="upper left")
+    axis.set_title(title, loc="left")
+    return figure
+
+
+def anchors_figure(
+    ours: pd.DataFrame, anchors: pd.DataFrame, labels: Sequence[str], title: str
+) -> Figure:
+    """AUC against copies, ours and published; the marker is the stage of training.
+
+    Args:
+        ours: models, copies, auc, ci_low, ci_high of Min-k% Prob.
+        anchors: ``anchors.csv``; other attacks than Min-k% Prob have hollow markers.
+        labels: what the models of ``ours`` are called, in their order.
+    """
+    figure, axis = new_figure(7.2, 5.2)
+    axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1)
+    for number, models in enumerate(ours["models"].unique()):
+        own = ours[ours["models"].eq(models)]
+        ends = [own["auc"] - own["ci_low"], own["ci_high"] - own["auc"]]
+        axis.errorbar(
+            own["copies"], own["auc"], yerr=ends, fmt="o-", linewidth=2.5, capsize=3,
+            color=(MEMBER, OTHER)[number], label=f"ours: {labels[number]}, pretraining",
+        )  # fmt: skip
+    by_paper = anchors.groupby(["paper", "stage"], sort=False)
+    for colour, ((paper, stage), rows) in zip(ANCHOR_COLOURS, by_paper, strict=True):
+        is_min_k = rows["method"].eq("Min-k% Prob").all()
+        line: dict[str, Any] = {"color": colour, "marker": STAGES[stage], "markersize": 5}
+        line |= {"linewidth": 1, "markerfacecolor": colour if is_min_k else "none"}
+        for _, of_model in rows.groupby(rows["model"].str.partition(" (")[0]):
+            style = "-" if of_model["copies"].is_unique else "none"
+            axis.plot(of_model["copies"], of_model["auc"], linestyle=style, **line)
+        ends = dict.fromkeys([rows["parameters"].min() / 1e9, rows["parameters"].max() / 1e9])
+        size = " to ".join(f"{end:.2g}" for end in ends)
+        label = f"{paper}: {size} billion, {stage}"
+        axis.plot([], [], linestyle="none", label=label, **line)
+    axis.set_xscale("log", base=2)
+    ticks = [1, 2, 4, 8, 16, 64, 256, 1000]
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set(xlabel="copies of a row in the training data", ylabel="AUC, seen against unseen rows")
+    axis.set(ylim=(0.48, 1.01))
+    axis.legend(
+        title="hollow: not Min-k% Prob", title_fontsize=8, fontsize=8, frameon=False,
+        loc="upper right", bbox_to_anchor=(1, 0.74),
+    )  # fmt: skip
     axis.set_title(title, loc="left")
     return figure
 
