@@ -169,7 +169,7 @@ N_FOLDS = 10
 
 Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
 
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
 def feasible_folds(
@@ -197,7 +197,7 @@ def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
     >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
     [-2013.0, -2023.0, -2018.0]
     """
-    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
+    years = np.array([max(map(float, YEAR.findall(text)), default=np.nan) for text in texts])
     if np.isnan(years).all():
         raise ValueError("no passage names a year, the date rule does not apply")
     return -np.where(np.isnan(years), np.nanmedian(years), years)

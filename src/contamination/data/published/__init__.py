@@ -16,7 +16,9 @@ Package data, figures, labels and single words only, no text of any dataset:
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
   make of each WikiMIA passage (``min_k.auc_tables`` writes it);
 * ``wikimia_words.csv``: the words that tell the two kinds of WikiMIA passages apart
-  (``min_k.auc_tables`` writes it, too).
+  (``min_k.auc_tables`` writes it, too);
+* ``membership_benchmarks.csv``: public membership benchmarks, and how members were chosen;
+* ``membership_words.csv``: what words alone reach on them (``scripts/blind_baselines.py``).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -45,6 +47,7 @@ MODELS = ("GPT-4", "GPT-3.5")
 RULE_CHOICES = "dcq_rule_choices.csv"
 WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 WIKIMIA_WORDS = "wikimia_words.csv"
+MEMBERSHIP_WORDS = "membership_words.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 _FOLDER = Path(__file__).parent
 
