@@ -22,8 +22,8 @@ The method, fixed before any result was computed:
 * **Latest year.** Minus the latest year, 1500 to 2099, that a text names, and nothing else. A text
   without a year gets the median one.
 * **Length.** Longer is member, and shorter is member, in characters.
-* **Null.** The labels of sources are shuffled, 20 times, and everything is done again. The mean
-  must lie near 0.5.
+* **Null.** The labels of sources are shuffled and the classifiers are trained again, 20 times, or 5
+  times where the texts have more than a million characters. The mean must lie near 0.5.
 * **Size.** A kind with more than 5,000 rows is sampled down to 5,000 (seed 0).
 
 The GSM8K and IMDB splits into train and test are controls: nobody chose them by date.
@@ -54,7 +54,8 @@ from contamination.data import published, sources
 from contamination.data.partitions import load_rows
 from contamination.min_k.auc_tables import LENGTHS, wikimia_passages
 
-SEED, N_RESAMPLES, N_PERMUTATIONS, MOST_ROWS = 0, 1000, 20, 5000
+SEED, N_RESAMPLES, MOST_ROWS = 0, 1000, 5000
+N_PERMUTATIONS, N_PERMUTATIONS_LONG, LONG = 20, 5, 1_000_000  # LONG in characters
 WORDS, MASKED, NEIGHBOURS = "words", "words, digits masked", "words, folds of neighbours"
 YEAR, LONGER, SHORTER = "latest year", "longer is member", "shorter is member"
 
@@ -253,13 +254,25 @@ def source_numbers(rows: Rows) -> np.ndarray:
     return pd.factorize(np.array(words, dtype=object))[0]
 
 
-def neighbour_numbers(is_member: np.ndarray, n_folds: int) -> np.ndarray:
-    """Consecutive parts of each kind, as many as folds, as sources."""
-    parts = np.empty(len(is_member), dtype=int)
+def dealt_folds(source: np.ndarray, first: np.ndarray, n_folds: int) -> np.ndarray:
+    """The fold of each row: sources of each kind are shuffled and dealt in turn.
+
+    ``source`` has shape (n_rows,), ``first``, the membership of each source, (n_sources,).
+    """
+    fold, rng = np.empty(len(first), dtype=int), np.random.default_rng(SEED)
+    for kind in (False, True):
+        sources_of_kind = rng.permutation(np.flatnonzero(first == kind))
+        fold[sources_of_kind] = np.arange(len(sources_of_kind)) % n_folds
+    return fold[source]
+
+
+def neighbour_folds(is_member: np.ndarray, n_folds: int) -> np.ndarray:
+    """The fold of each row: each kind is cut into consecutive parts."""
+    fold = np.empty(len(is_member), dtype=int)
     for kind in (False, True):
         rows = np.flatnonzero(is_member == kind)
-        parts[rows] = kind * n_folds + np.arange(len(rows)) * n_folds // len(rows)
-    return parts
+        fold[rows] = np.arange(len(rows)) * n_folds // len(rows)
+    return fold
 
 
 def figures(
@@ -279,10 +292,12 @@ def figures(
     return {"auc": auc, "ci_low": low, "ci_high": high, "tpr_at_5_fpr": rate}
 
 
-def null_aucs(scorer: Callable[[np.ndarray], blind.Folds], source: np.ndarray, first: np.ndarray):
-    """AUCs with the labels of sources shuffled, shape (N_PERMUTATIONS,)."""
+def null_aucs(
+    scorer: Callable[[np.ndarray], blind.Folds], source: np.ndarray, first: np.ndarray, n: int
+) -> np.ndarray:
+    """AUCs with the labels of sources shuffled, shape (n,)."""
     rng, found = np.random.default_rng(SEED), []
-    for _ in range(N_PERMUTATIONS):
+    for _ in range(n):
         labels = rng.permutation(first)[source]
         judged = scorer(labels)
         found.append(statistics.auc_within([(values, labels[items]) for items, values in judged]))
@@ -296,24 +311,26 @@ def blind_rows(rows: Rows) -> pd.DataFrame:
     source = source_numbers(rows)
     first = is_member[np.unique(source, return_index=True)[1]]
     n_folds = blind.feasible_folds(first, per_fold=2)
+    fold = dealt_folds(source, first, n_folds)
 
-    def scorer(passages: Sequence[str], groups: np.ndarray):
-        return blind.scorer_of(blind.BAG_OF_WORDS, passages, n_folds, SEED, groups)
+    def scorer(passages: Sequence[str], fold: np.ndarray) -> Callable[[np.ndarray], blind.Folds]:
+        return blind.scorer_of(blind.BAG_OF_WORDS, passages, n_folds, SEED, fold=fold)
 
-    def trained(passages: Sequence[str], groups: np.ndarray) -> dict[str, float]:
-        judged = scorer(passages, groups)(is_member)
-        return figures(judged, is_member, groups, is_trained=True)
+    def trained(of_words: Callable[[np.ndarray], blind.Folds]) -> dict[str, float]:
+        return figures(of_words(is_member), is_member, source, is_trained=True)
 
     def plain(values: np.ndarray) -> dict[str, float]:
         judged = [(np.arange(len(values)), values)]
         return figures(judged, is_member, source, is_trained=False)
 
-    found = {WORDS: trained(texts, source)}
-    null = null_aucs(scorer(texts, source), source, first)
+    of_words = scorer(texts, fold)
+    found = {WORDS: trained(of_words)}
+    n_null = N_PERMUTATIONS_LONG if sum(map(len, texts)) > LONG else N_PERMUTATIONS
+    null = null_aucs(of_words, source, first, n_null)
     found[WORDS] |= {"null": null.mean(), "null_low": null.min(), "null_high": null.max()}
-    found[MASKED] = trained([masked(text) for text in texts], source)
+    found[MASKED] = trained(scorer([masked(text) for text in texts], fold))
     if "source" not in rows:
-        found[NEIGHBOURS] = trained(texts, neighbour_numbers(is_member, n_folds))
+        found[NEIGHBOURS] = trained(scorer(texts, neighbour_folds(is_member, n_folds)))
     has_year = [bool(blind.YEAR.search(text)) for text in texts]
     if any(has_year):
         found[YEAR] = plain(blind.date_rule_scores(texts)) | {"used_pct": 100 * np.mean(has_year)}
@@ -338,7 +355,9 @@ def main() -> None:
         table = blind_rows(BENCHMARKS[name]()).round(4)
         table.insert(0, "benchmark", name)
         tables[name] = table
-        print(name, table[["rule", "auc"]].to_string(index=False, header=False), sep="\n")
+        print(
+            name, table[["rule", "auc"]].to_string(index=False, header=False), sep="\n", flush=True
+        )
         known = [tables[one] for one in BENCHMARKS if one in tables]
         storage.write_csv(path, pd.concat(known, ignore_index=True))
 

@@ -254,8 +254,12 @@ def scorer_of(
     n_folds: int,
     seed: int,
     groups: Sequence[int] | np.ndarray | None = None,
+    fold: np.ndarray | None = None,
 ) -> Callable[[np.ndarray], Folds]:
-    """A function of the labels, since shuffled ones train classifiers of their own."""
+    """A function of the labels, since shuffled ones train classifiers of their own.
+
+    ``fold``, shape (n_passages,), are folds that the caller has dealt.
+    """
     if baseline == DATE_RULE:
         try:
             scored = [(np.arange(len(texts)), date_rule_scores(texts))]
@@ -266,7 +270,12 @@ def scorer_of(
     # passages at once tells the classifier nothing about those it is tested on.
     counts = CountVectorizer(analyzer=longer_words).fit_transform(texts)
     transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    if groups is None:
+    if fold is not None:
+        dealt = [_fold(fold == number, np.zeros_like(fold)) for number in np.unique(fold)]
+
+        def folds_for(is_member: np.ndarray) -> list[Fold]:
+            return dealt
+    elif groups is None:
         folds_for = fold_maker(counts, n_folds, seed)
     else:
         whole_groups = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
