@@ -22,9 +22,10 @@ The method, fixed before any result was computed:
 * **Latest year.** Minus the latest year, 1500 to 2099, that a text names, and nothing else. A text
   without a year gets the median one.
 * **Length.** Longer is member, and shorter is member, in characters.
-* **Null.** The labels of sources are shuffled and the classifiers are trained again, 20 times, or 5
-  times where the texts have more than a million characters. The mean must lie near 0.5.
-* **Size.** A kind with more than 5,000 rows is sampled down to 5,000 (seed 0).
+* **Null.** The labels of sources are shuffled and the classifiers are trained again, 20 times. The
+  mean must lie near 0.5.
+* **Size.** A kind with more than 5,000 rows is sampled down to 5,000 (seed 0). Where the texts have
+  more than 250,000 characters, there are 200 resamples and 5 shuffles.
 
 The GSM8K and IMDB splits into train and test are controls: nobody chose them by date.
 
@@ -54,8 +55,9 @@ from contamination.data import published, sources
 from contamination.data.partitions import load_rows
 from contamination.min_k.auc_tables import LENGTHS, wikimia_passages
 
-SEED, N_RESAMPLES, MOST_ROWS = 0, 1000, 5000
-N_PERMUTATIONS, N_PERMUTATIONS_LONG, LONG = 20, 5, 1_000_000  # LONG in characters
+SEED, MOST_ROWS = 0, 5000
+LARGE = 250_000  # characters of all texts; what is larger is resampled and shuffled less often
+N_RESAMPLES, N_SHUFFLES = {False: 1000, True: 200}, {False: 20, True: 5}  # by whether it is large
 WORDS, MASKED, NEIGHBOURS = "words", "words, digits masked", "words, folds of neighbours"
 YEAR, LONGER, SHORTER = "latest year", "longer is member", "shorter is member"
 
@@ -276,13 +278,13 @@ def neighbour_folds(is_member: np.ndarray, n_folds: int) -> np.ndarray:
 
 
 def figures(
-    judged: blind.Folds, is_member: np.ndarray, source: np.ndarray, *, is_trained: bool
+    judged: blind.Folds, is_member: np.ndarray, source: np.ndarray, n: int, *, is_trained: bool
 ) -> dict[str, float]:
-    """AUC over pairs within folds with its 95 % interval, and the rate at 5 % false alarms."""
+    """AUC over pairs within folds, its interval from n resamples, the rate at 5 % false alarms."""
     sets = [(values, is_member[items]) for items, values in judged]
     auc = statistics.auc_within(sets)
     units = [source[items] for items, _ in judged]
-    drawn = statistics.bootstrap_auc_within(sets, N_RESAMPLES, SEED, units)
+    drawn = statistics.bootstrap_auc_within(sets, n, SEED, units)
     if is_trained:
         drawn = blind.widened(auc, drawn)
     low, high = statistics.percentile_interval(drawn)
@@ -304,30 +306,32 @@ def null_aucs(
     return np.array(found)
 
 
-def blind_rows(rows: Rows) -> pd.DataFrame:
-    """All rules on one benchmark, one row each."""
+def blind_rows(rows: Rows, n_shuffles: int | None = None) -> pd.DataFrame:
+    """All rules on one benchmark, one row each; n_shuffles replaces those of the method."""
     rows = sampled(rows)
     texts, is_member = rows["text"].tolist(), rows["is_member"].to_numpy(bool)
     source = source_numbers(rows)
     first = is_member[np.unique(source, return_index=True)[1]]
     n_folds = blind.feasible_folds(first, per_fold=2)
-    fold = dealt_folds(source, first, n_folds)
+    fold, is_large = dealt_folds(source, first, n_folds), sum(map(len, texts)) > LARGE
+    n_resamples = N_RESAMPLES[is_large]
 
     def scorer(passages: Sequence[str], fold: np.ndarray) -> Callable[[np.ndarray], blind.Folds]:
         return blind.scorer_of(blind.BAG_OF_WORDS, passages, n_folds, SEED, fold=fold)
 
     def trained(of_words: Callable[[np.ndarray], blind.Folds]) -> dict[str, float]:
-        return figures(of_words(is_member), is_member, source, is_trained=True)
+        return figures(of_words(is_member), is_member, source, n_resamples, is_trained=True)
 
     def plain(values: np.ndarray) -> dict[str, float]:
         judged = [(np.arange(len(values)), values)]
-        return figures(judged, is_member, source, is_trained=False)
+        return figures(judged, is_member, source, n_resamples, is_trained=False)
 
     of_words = scorer(texts, fold)
     found = {WORDS: trained(of_words)}
-    n_null = N_PERMUTATIONS_LONG if sum(map(len, texts)) > LONG else N_PERMUTATIONS
-    null = null_aucs(of_words, source, first, n_null)
-    found[WORDS] |= {"null": null.mean(), "null_low": null.min(), "null_high": null.max()}
+    n_shuffles = N_SHUFFLES[is_large] if n_shuffles is None else n_shuffles
+    if n_shuffles:
+        null = null_aucs(of_words, source, first, n_shuffles)
+        found[WORDS] |= {"null": null.mean(), "null_low": null.min(), "null_high": null.max()}
     found[MASKED] = trained(scorer([masked(text) for text in texts], fold))
     if "source" not in rows:
         found[NEIGHBOURS] = trained(scorer(texts, neighbour_folds(is_member, n_folds)))
@@ -347,12 +351,14 @@ def main() -> None:
     """Compute the benchmarks that are named, or all, and keep the others' rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=f"of: {'; '.join(BENCHMARKS)}")
-    names = parser.parse_args().benchmark or list(BENCHMARKS)
+    parser.add_argument("--shuffles", type=int, help="of labels, in place of the method's number")
+    arguments = parser.parse_args()
+    names = arguments.benchmark or list(BENCHMARKS)
     path = Path(published.__file__).parent / published.MEMBERSHIP_WORDS
     stored = pd.read_csv(path) if path.exists() else pd.DataFrame({"benchmark": []})
     tables = dict(list(stored.groupby("benchmark")))
     for name in names:
-        table = blind_rows(BENCHMARKS[name]()).round(4)
+        table = blind_rows(BENCHMARKS[name](), arguments.shuffles).round(4)
         table.insert(0, "benchmark", name)
         tables[name] = table
         print(
