@@ -31,6 +31,7 @@ The GSM8K and IMDB splits into train and test are controls: nobody chose them by
 
 Writes ``membership_words.csv`` of the package: figures alone, no text. What each benchmark is,
 its licence and how its members were chosen stands in ``membership_benchmarks.csv`` beside it.
+Draws ``docs/blind_baselines.png`` and writes the table of ``docs/blind_baselines.md``.
 Files that ``make data`` does not fetch (texts in copyright, thousands of small files) are read
 from CONTAMINATION_MIRROR/owner/repo/commit: a clone of the repository at that commit, which names
 its content.
@@ -49,7 +50,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind, statistics, storage
+from contamination.core import blind, plots, statistics, storage
 from contamination.core.words import longer_words
 from contamination.data import published, sources
 from contamination.data.partitions import load_rows
@@ -60,6 +61,7 @@ LARGE = 250_000  # characters of all texts; what is larger is resampled and shuf
 N_RESAMPLES, N_SHUFFLES = {False: 1000, True: 200}, {False: 20, True: 5}  # by whether it is large
 WORDS, MASKED, NEIGHBOURS = "words", "words, digits masked", "words, folds of neighbours"
 YEAR, LONGER, SHORTER = "latest year", "longer is member", "shorter is member"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 Rows = pd.DataFrame  # text, is_member, and source where the benchmark names one
 
@@ -347,6 +349,30 @@ def blind_rows(rows: Rows, n_shuffles: int | None = None) -> pd.DataFrame:
     return table.reindex(columns=[*columns, "null", "null_low", "null_high", "used_pct"])
 
 
+def page_table(rules: pd.DataFrame) -> str:
+    """The table of ``docs/blind_baselines.md``: a line for each benchmark."""
+    lines = [
+        "| Benchmark | Members / non-members | Words alone, AUC | Found at 5 % false alarms "
+        "| Digits masked | Neighbours | Latest year | Longer / shorter | Shuffled labels |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, table in rules.groupby("benchmark", sort=False):
+        of = table.set_index("rule")
+        words, auc = of.loc[WORDS], of["auc"].reindex([MASKED, NEIGHBOURS, YEAR, LONGER, SHORTER])
+        lines.append(
+            f"| {name} | {words.n_members:,.0f} / {words.n_non_members:,.0f} "
+            f"| {words.auc:.2f} [{words.ci_low:.2f}, {words.ci_high:.2f}] "
+            f"| {100 * words.tpr_at_5_fpr:.0f} % | {auc[MASKED]:.2f} | {_or_dash(auc[NEIGHBOURS])} "
+            f"| {_or_dash(auc[YEAR])} | {auc[LONGER]:.2f} / {auc[SHORTER]:.2f} "
+            f"| {_or_dash(words.null)} |"
+        )
+    return "\n".join(lines)
+
+
+def _or_dash(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
 def main() -> None:
     """Compute the benchmarks that are named, or all, and keep the others' rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -366,6 +392,31 @@ def main() -> None:
         )
         known = [tables[one] for one in BENCHMARKS if one in tables]
         storage.write_csv(path, pd.concat(known, ignore_index=True))
+    write_page(published.membership_words())
+
+
+def cards_table() -> str:
+    """The table of the page that says what each benchmark is."""
+    columns = ["benchmark", "members", "non_members", "decided_by", "repository", "licence"]
+    lines = ["| Benchmark | Members | Non-members | What decides | Repository | Licence |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for name, *cells, repository, licence in published.membership_benchmarks()[columns].to_numpy():
+        link = f"[{repository}](https://github.com/{repository})"
+        lines.append(f"| {' | '.join([name, *cells, link, licence])} |")
+    return "\n".join(lines)
+
+
+def write_page(rules: pd.DataFrame) -> None:
+    """The page's figure, and its tables between their marks."""
+    path = DOCS / "blind_baselines.md"
+    page = path.read_text(encoding="utf-8")
+    for mark, table in (("figures", page_table(rules)), ("cards", cards_table())):
+        start, end = f"<!-- {mark} -->\n\n", f"\n\n<!-- end of {mark} -->"
+        before, rest = page.split(start)
+        page = before + start + table + end + rest.split(end)[1]
+    path.write_text(page, encoding="utf-8")
+    figure = plots.words_alone(published.membership_summary())
+    figure.savefig(DOCS / "blind_baselines.png", dpi=100)
 
 
 if __name__ == "__main__":
