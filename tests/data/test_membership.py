@@ -33,12 +33,12 @@ def arxivtection():
     return rows["Example_A"], rows["Label"], pd.factorize(rows["ID"])[0]
 
 
-def formulas():
-    repository, path = "yongding-tao/RL-Data-Contamination", "benchmarks/SAT/RLMIA_SAT.parquet"
-    rows = pd.read_parquet(source_file(repository, path))
-    asked = rows["prompt"].map(lambda prompt: prompt[-1]["content"])
-    texts = asked.str.rsplit('"clause": "', n=1).str[1].str.split('"').str[0]
-    return texts, rows["member"].astype(int), np.arange(len(rows))
+def functions():
+    paths = [
+        source_file("Yuen647/SYNPRUNE", f"dataset/{k}.jsonl") for k in ("member", "non-member")
+    ]
+    rows = pd.concat([pd.read_json(path, lines=True) for path in paths], ignore_index=True)
+    return rows["function"], rows["label"], pd.factorize(rows["function"])[0]
 
 
 @pytest.mark.mirror
@@ -47,7 +47,7 @@ def formulas():
     [
         ("WikiMIA, 128 words", wikimia, 0.01),
         ("arXivTection", arxivtection, 0.03),
-        ("RL-MIA, SAT", formulas, 0.08),
+        ("SynPrune", functions, 0.01),
     ],
 )
 def test_three_benchmarks_come_out_the_same_by_other_code(rules, name, load, tolerance):
