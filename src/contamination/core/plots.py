@@ -108,8 +108,8 @@ def words_alone(rows: pd.DataFrame) -> Figure:
     """What words alone reach, benchmark by benchmark, with the interval, best first.
 
     Args:
-        rows: one for each benchmark: benchmark, is_control (dealt without regard to time or
-            place), n_members, n_non_members, auc, ci_low, ci_high, simplest (the AUC of the
+        rows: one for each benchmark: benchmark, is_control (an ordinary
+            split), n_members, n_non_members, auc, ci_low, ci_high, simplest (the AUC of the
             best rule without a classifier) and published_auc (of a detector, or empty).
     """
     rows = rows.sort_values("auc", ignore_index=True)
@@ -120,12 +120,20 @@ def words_alone(rows: pd.DataFrame) -> Figure:
     for is_control, (colour, label) in named.items():
         shown = rows[rows["is_control"] == is_control]
         ends = [shown["auc"] - shown["ci_low"], shown["ci_high"] - shown["auc"]]
-        style = {"fmt": "o", "markersize": 5, "linewidth": 1, "color": colour, "label": label}
-        axis.errorbar(shown["auc"], shown.index, xerr=np.clip(ends, 0, None), **style)
-    simplest = {"marker": "|", "s": 60, "color": OTHER, "label": "latest year or length alone"}
-    axis.scatter(rows["simplest"], at, **simplest)
-    published = {"marker": "x", "s": 28, "color": PAPER, "label": "a published detector"}
-    axis.scatter(rows["published_auc"], at, **published)
+        axis.errorbar(
+            shown["auc"],
+            shown.index,
+            xerr=np.clip(ends, 0, None),
+            fmt="o",
+            markersize=5,
+            linewidth=1,
+            color=colour,
+            label=label,
+        )
+    simplest = "latest year or length alone"
+    axis.scatter(rows["simplest"], at, s=60, marker="|", color=OTHER, label=simplest)
+    known = "a published detector"
+    axis.scatter(rows["published_auc"], at, s=28, marker="x", color=PAPER, label=known)
     names = [
         f"{row.benchmark} ({row.n_members:,} / {row.n_non_members:,})" for row in rows.itertuples()
     ]
