@@ -1,6 +1,6 @@
 """What words alone reach on public membership benchmarks, without any model.
 
-    python scripts/blind_baselines.py [BENCHMARK ...]     # needs make data; 20 CPU minutes for all
+    python scripts/blind_baselines.py [BENCHMARK ...]     # needs make data; a few CPU minutes for all
 
 The idea is that of Duan et al. (arXiv:2402.07841), Das et al. (arXiv:2406.16201), Meeus et al.
 (arXiv:2406.17975) and Maini et al. (arXiv:2406.06443): if a classifier that never saw the model
@@ -27,7 +27,7 @@ The method, fixed before any result was computed:
 * **Size.** A kind with more than 5,000 rows is sampled down to 5,000 (seed 0). Where the texts have
   more than 250,000 characters, there are 200 resamples and 5 shuffles.
 
-The GSM8K and IMDB splits into train and test are controls: nobody chose them by date.
+The GSM8K and IMDB splits into train and test are controls: ordinary splits, as released.
 
 Writes ``membership_words.csv`` of the package: figures alone, no text. What each benchmark is,
 its licence and how its members were chosen stands in ``membership_benchmarks.csv`` beside it.
