@@ -1,6 +1,6 @@
 """What words alone reach on public membership benchmarks, without any model.
 
-    python scripts/blind_baselines.py [BENCHMARK ...]     # needs make data; a few CPU minutes for all
+    python scripts/blind_baselines.py [BENCHMARK ...]     # after make data; some CPU minutes
 
 The idea is that of Duan et al. (arXiv:2402.07841), Das et al. (arXiv:2406.16201), Meeus et al.
 (arXiv:2406.17975) and Maini et al. (arXiv:2406.06443): if a classifier that never saw the model
