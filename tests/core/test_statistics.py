@@ -194,3 +194,15 @@ def test_mcnemar_looks_at_cases_that_differ():
     for wrong in (-1, 0.5, np.nan):
         with pytest.raises(ValueError, match="not negative"):
             statistics.mcnemar_p(wrong, 2)
+
+
+def test_units_are_drawn_together():
+    """Forty passages of four books say as much as four passages, not as forty."""
+    scores = np.repeat([3.0, 1.0, 2.0, 0.0], 10)
+    is_member, book = np.repeat([True, True, False, False], 10), np.repeat(np.arange(4), 10)
+    one_set = [(scores, is_member)]
+    alone, together = (
+        statistics.bootstrap_auc_within(one_set, 500, 0, units) for units in (None, [book])
+    )
+    assert np.nanstd(together) > 2 * np.nanstd(alone)
+    assert set(np.unique(together[~np.isnan(together)])) >= {0.5, 1.0}  # a book is left out or not

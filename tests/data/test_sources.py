@@ -125,24 +125,24 @@ def one_line(error: pytest.ExceptionInfo, tmp_path: Path) -> str:
 
 def test_every_listed_file_has_one_commit_one_checksum_and_a_size():
     listed_sources = sources._listed()
-    assert len(listed_sources) == 260
-    assert sum(source.n_bytes for source in listed_sources.values()) == 36_754_765
+    assert len(listed_sources) == 287
+    assert sum(source.n_bytes for source in listed_sources.values()) == 48_437_432
     for source in listed_sources.values():
         assert re.fullmatch(r"[0-9a-f]{40}", source.commit)
         assert re.fullmatch(r"[0-9a-f]{64}", source.sha256)
         assert source.n_bytes > 0
         assert ".." not in source.path.split("/")
     commits = {(source.owner_repo, source.commit) for source in listed_sources.values()}
-    assert len(commits) == 14
+    assert len(commits) == 21
 
 
 def test_cards_cover_every_repository_once_with_its_terms():
     cards = sources.cards().set_index("owner_repo")
     assert cards.index.is_unique
     assert set(cards.index) == {source.owner_repo for source in sources._listed().values()}
-    assert cards["n_files"].sum() == 260
+    assert cards["n_files"].sum() == 287
     assert cards.loc["shahriargolchin/DCQ", "n_files"] == 99
-    assert cards["size_mb"].sum() == pytest.approx(36.754765)
+    assert cards["size_mb"].sum() == pytest.approx(48.437432)
     text = cards[["what", "rows", "licence", "redistribution", "caveat", "commit"]]
     assert (text.map(len) > 0).all(axis=None)
     page = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_cards_cover_every_repository_once_with_its_terms():
 def test_what_has_no_licence_or_a_non_commercial_one_is_for_local_use_only():
     cards = sources.cards()
     restricted = cards["licence"].str.contains("NC|none")
-    assert restricted.sum() == 4
+    assert restricted.sum() == 8
     assert (cards.loc[restricted, "redistribution"] == "local use only").all()
     assert not (cards.loc[~restricted, "redistribution"] == "local use only").any()
 

@@ -16,6 +16,7 @@ import pytest
 from notebook_files import EVERY_NOTEBOOK, ROOT
 from scipy import stats
 
+from contamination.data.published import membership_summary, membership_words
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k.auc_tables import printed_average, wikimia_blind_table
 from contamination.study.scores import display_name
@@ -193,6 +194,24 @@ def words():
     return wikimia_blind_table().query("baseline == 'bag of words'")["auc"]
 
 
+def told_by_words():
+    """Public benchmarks that words are shown to tell apart, and all that were asked."""
+    rows = membership_summary().query("not is_control")
+    return int(rows["ci_low"].gt(0.5).sum()), len(rows)
+
+
+def blind_auc(benchmark, rule="words"):
+    """AUCs of a rule on a public benchmark, or on its lengths; in its better direction."""
+    rows = membership_words().query("rule == @rule")
+    aucs = rows[rows["benchmark"].str.fullmatch(rf"{benchmark}(?:, \d+ words)?")]["auc"]
+    return aucs.where(aucs > 0.5, 1 - aucs)
+
+
+def masked_range(benchmark):
+    aucs = blind_auc(benchmark, "words, digits masked")
+    return aucs.min(), aucs.max()
+
+
 def interval(name, **values):
     row = of(name, **values).iloc[0]
     return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
@@ -241,6 +260,16 @@ FACTS = [
     ("README.md", "an AUC of {0} (chance is 0.50) | needs five large models | the words alone, without any model, reach {1:.2f}",
      lambda: (printed_average().loc["Min-k% Prob", "paper_auc"],
               words().min())),
+    ("docs/blind_baselines.md", "On {0} of {1} benchmarks words are shown to tell", told_by_words),
+    ("docs/blind_baselines.md", "WikiMIA falls from {0:.2f} and more to {1:.2f} to {2:.2f}, and WikiMIA-24 to {3:.2f} to {4:.2f}",
+     lambda: (blind_auc("WikiMIA").min(), *masked_range("WikiMIA"), *masked_range("WikiMIA-24"))),
+    ("docs/blind_baselines.md", "On SynPrune the AUC falls from {0:.2f} to {1:.2f} if",
+     lambda: (blind_auc("SynPrune").item(), blind_auc("SynPrune", "words, folds of neighbours").item())),
+    ("docs/blind_baselines.md", "while the words reach {0:.2f}. On MUSE-Books the length alone reaches {1:.2f} and the words {2:.2f}; "
+     "on the arXiv papers the latest year reaches {3:.2f} and the words {4:.2f}",
+     lambda: (blind_auc("RL-MIA, SAT").item(), *(blind_auc("MUSE-Books", rule).item() for rule in ("longer is member", "words")),
+              *(blind_auc("arXiv, all against one month", rule).item() for rule in ("latest year", "words")))),
+    ("README.md", "On {0} of the {1}, words are shown to tell", told_by_words),
     ("README.md", "(R² of 0.61 to 0.75) | {0:.2f} to {1:.2f}, with 10 of 11 models | a second released table gives {2:.2f} to {3:.2f}",
      lambda: (r_squared(R_SQUARED).min(), r_squared(R_SQUARED).max(),
               r_squared(SWAPPED).min(),

@@ -169,7 +169,7 @@ N_FOLDS = 10
 
 Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
 
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
 def feasible_folds(
@@ -197,7 +197,7 @@ def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
     >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
     [-2013.0, -2023.0, -2018.0]
     """
-    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
+    years = np.array([max(map(float, YEAR.findall(text)), default=np.nan) for text in texts])
     if np.isnan(years).all():
         raise ValueError("no passage names a year, the date rule does not apply")
     return -np.where(np.isnan(years), np.nanmedian(years), years)
@@ -254,8 +254,12 @@ def scorer_of(
     n_folds: int,
     seed: int,
     groups: Sequence[int] | np.ndarray | None = None,
+    fold: np.ndarray | None = None,
 ) -> Callable[[np.ndarray], Folds]:
-    """A function of the labels, since shuffled ones train classifiers of their own."""
+    """A function of the labels, since shuffled ones train classifiers of their own.
+
+    ``fold``, shape (n_passages,), are folds that the caller has dealt.
+    """
     if baseline == DATE_RULE:
         try:
             scored = [(np.arange(len(texts)), date_rule_scores(texts))]
@@ -266,7 +270,12 @@ def scorer_of(
     # passages at once tells the classifier nothing about those it is tested on.
     counts = CountVectorizer(analyzer=longer_words).fit_transform(texts)
     transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    if groups is None:
+    if fold is not None:
+        dealt = [_fold(fold == number, np.zeros_like(fold)) for number in np.unique(fold)]
+
+        def folds_for(is_member: np.ndarray) -> list[Fold]:
+            return dealt
+    elif groups is None:
         folds_for = fold_maker(counts, n_folds, seed)
     else:
         whole_groups = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)

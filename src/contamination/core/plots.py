@@ -104,6 +104,49 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     return figure
 
 
+def words_alone(rows: pd.DataFrame) -> Figure:
+    """What words alone reach, benchmark by benchmark, with the interval, best first.
+
+    Args:
+        rows: one for each benchmark: benchmark, is_control (an ordinary
+            split), n_members, n_non_members, auc, ci_low, ci_high, simplest (the AUC of the
+            best rule without a classifier) and published_auc (of a detector, or empty).
+    """
+    rows = rows.sort_values("auc", ignore_index=True)
+    figure, axis = new_figure(7.2, 0.25 * len(rows) + 1.4)
+    at = rows.index.to_numpy()
+    axis.axvline(0.5, color=CHANCE, linestyle="--", linewidth=1, label="a random split")
+    named = {False: (MEMBER, "words alone"), True: (CONTROL, "words alone, ordinary split")}
+    for is_control, (colour, label) in named.items():
+        shown = rows[rows["is_control"] == is_control]
+        ends = [shown["auc"] - shown["ci_low"], shown["ci_high"] - shown["auc"]]
+        axis.errorbar(
+            shown["auc"],
+            shown.index,
+            xerr=np.clip(ends, 0, None),
+            fmt="o",
+            markersize=5,
+            linewidth=1,
+            color=colour,
+            label=label,
+        )
+    simplest = "latest year or length alone"
+    axis.scatter(rows["simplest"], at, s=60, marker="|", color=OTHER, label=simplest)
+    known = "a published detector"
+    axis.scatter(rows["published_auc"], at, s=28, marker="x", color=PAPER, label=known)
+    names = [
+        f"{row.benchmark} ({row.n_members:,} / {row.n_non_members:,})" for row in rows.itertuples()
+    ]
+    axis.set_yticks(at, names, fontsize=8)
+    axis.set_xlim(min(0.2, rows["ci_low"].min() - 0.02), 1.02)
+    axis.set_xlabel("AUC: how often a member is ranked above a non-member")
+    told = rows["ci_low"].gt(0.5)[~rows["is_control"]]
+    title = f"Words alone tell members from non-members\non {told.sum()} of {len(told)} benchmarks"
+    axis.set_title(title, fontsize=10)
+    axis.legend(frameon=False, fontsize=8, loc="upper left")
+    return figure
+
+
 def auc_lines(
     rows: pd.DataFrame,
     x: str,

@@ -132,22 +132,32 @@ def auc_within(sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
 
 
 def bootstrap_auc_within(
-    sets: Sequence[tuple[np.ndarray, np.ndarray]], n_resamples: int, seed: int
+    sets: Sequence[tuple[np.ndarray, np.ndarray]],
+    n_resamples: int,
+    seed: int,
+    units: Sequence[np.ndarray] | None = None,
 ) -> np.ndarray:
     """``auc_within`` of resampled items, shape (n_resamples,); undefined where no pair is drawn.
 
     A Poisson bootstrap: each item comes as often as a Poisson draw of mean 1 says, whatever
-    its set. Resampling within sets would give a set of one member no spread at all.
+    its set. Resampling within sets would give a set of one member no spread at all. ``units``,
+    numbers from 0 with the shapes of the sets, are what is drawn in place of items, such as the
+    book of a passage.
     """
     rng = np.random.default_rng(seed)
+    n_units = 0 if units is None else 1 + max(unit.max() for unit in units)
+    of_unit = rng.poisson(1, (n_resamples, n_units))
     wins, pairs = np.zeros(n_resamples), np.zeros(n_resamples)
-    for scores, is_member in sets:
+    for number, (scores, is_member) in enumerate(sets):
         levels, level = np.unique(np.asarray(scores, float), return_inverse=True)
         is_member = np.asarray(is_member, dtype=bool)
         n_rows = max(1, _VALUES_PER_CHUNK // len(level))
         for start in range(0, n_resamples, n_rows):
             rows = slice(start, min(start + n_rows, n_resamples))
-            drawn = rng.poisson(1, (rows.stop - rows.start, len(level))).astype(float)
+            if units is None:
+                drawn = rng.poisson(1, (rows.stop - rows.start, len(level))).astype(float)
+            else:
+                drawn = of_unit[rows][:, units[number]].astype(float)
             members, others = (
                 _at_levels(drawn[:, kind], level[kind], levels.size)
                 for kind in (is_member, ~is_member)

@@ -116,7 +116,7 @@ def source_file(owner_repo: str, path: str) -> Path:
         raise ValueError(
             f"{name} is not a listed source{hint}: see contamination.data.sources.cards()"
         )
-    source, mirror = _listed()[name], _mirror_folder()
+    source, mirror = _listed()[name], mirror_folder()
     local = _mirrored(source, mirror) if mirror else _fetched(source)
     storage.record("input", name=source.name, sha256=source.sha256)
     return local
@@ -127,7 +127,7 @@ def available() -> bool:
 
     Looks at names and sizes only; :func:`source_file` verifies checksums.
     """
-    if _mirror_folder():
+    if mirror_folder():
         return True
     cache = storage.cache_folder("sources")
     files = [(cache / source.location, source.n_bytes) for source in _listed().values()]
@@ -150,12 +150,13 @@ def fetch_all() -> list[str]:
             return str(error)
         return ""
 
-    _mirror_folder()
+    mirror_folder()
     bar = {"max_workers": N_THREADS, "unit": "file", "disable": None}
     return [*filter(None, thread_map(fetch, _listed().values(), **bar))]
 
 
-def _mirror_folder() -> Path | None:
+def mirror_folder() -> Path | None:
+    """The folder that CONTAMINATION_MIRROR names; FileNotFoundError if it does not exist."""
     mirror = os.environ.get(MIRROR_VARIABLE)
     if not mirror:
         return None

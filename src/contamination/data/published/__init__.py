@@ -12,13 +12,15 @@ Package data, figures, labels and single words only, no text of any dataset:
   shahriargolchin/time-travel-in-llms);
 * ``dice_gsm8k_split_and_alignment.csv``: which GSM8K test row is in GSM-i or
   GSM-ii, and which released paraphrase belongs to it;
-* ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
+* ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes;
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
   make of each WikiMIA passage (``min_k.auc_tables`` writes it);
 * ``anchors.csv``: AUCs of other papers by number of copies, each with its source; it is
   ``docs/anchors.csv``, which notebook 09b draws;
 * ``wikimia_words.csv``: the words that tell the two kinds of WikiMIA passages apart
-  (``min_k.auc_tables`` writes it, too).
+  (``min_k.auc_tables`` writes it, too);
+* ``membership_benchmarks.csv``: public membership benchmarks, and how members were chosen;
+* ``membership_words.csv``: what words alone reach on them (``scripts/blind_baselines.py``).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -47,6 +49,7 @@ MODELS = ("GPT-4", "GPT-3.5")
 RULE_CHOICES = "dcq_rule_choices.csv"
 WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 WIKIMIA_WORDS = "wikimia_words.csv"
+MEMBERSHIP_WORDS = "membership_words.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 _FOLDER = Path(__file__).parent
 
@@ -130,3 +133,45 @@ def wikimia_words() -> pd.DataFrame:
     table = _read(WIKIMIA_WORDS)
     numbers = dict.fromkeys(["weight", "member_pct", "non_member_pct"], float)
     return table.astype({"is_member": int} | numbers).astype({"is_member": bool})
+
+
+def membership_words() -> pd.DataFrame:
+    """What words alone reach on public membership benchmarks, a row for each rule.
+
+    benchmark, rule, n_members, n_non_members, n_sources, n_folds, auc with its 95 % interval
+    (ci_low, ci_high), tpr_at_5_fpr; for the rule "words" also null, null_low and null_high: mean
+    and ends of the AUCs under shuffled labels; used_pct: texts that name a year.
+    ``scripts/blind_baselines.py`` writes it and says how.
+    """
+    return pd.read_csv(_FOLDER / MEMBERSHIP_WORDS)
+
+
+def membership_benchmarks() -> pd.DataFrame:
+    """The benchmarks of ``membership_words``, those that differ in length in one row.
+
+    benchmark, repository, licence, decided_by (what made a row a member), members, non_members,
+    published_auc of a detector (empty where we saw none) and published_from.
+    """
+    table = _read("membership_benchmarks.csv")
+    return table.assign(published_auc=pd.to_numeric(table["published_auc"]))
+
+
+def membership_summary() -> pd.DataFrame:
+    """One row for each public membership benchmark, as ``plots.words_alone`` draws them.
+
+    Of benchmarks in several lengths the one of 128 words. Columns of ``membership_benchmarks``,
+    and of the rule "words" n_members, n_non_members, auc, ci_low, ci_high, tpr_at_5_fpr, null;
+    simplest: the highest AUC of the latest year and of length, each in its better direction;
+    is_control: an ordinary split into train and test.
+    """
+    rules = membership_words()
+    rules = rules[~rules["benchmark"].str.contains(r"\b(?:32|64|256) words$")]
+    rules["benchmark"] = rules["benchmark"].str.removesuffix(", 128 words")
+    one_number = rules[~rules["rule"].str.startswith("words")]
+    turned = one_number["auc"].where(one_number["auc"] > 0.5, 1 - one_number["auc"])
+    simplest = turned.groupby(one_number["benchmark"]).max().rename("simplest")
+    of_words = ["n_members", "n_non_members", "auc", "ci_low", "ci_high", "tpr_at_5_fpr", "null"]
+    words = rules[rules["rule"].eq("words")].set_index("benchmark")[of_words]
+    table = membership_benchmarks().join(words, on="benchmark", how="inner")
+    is_control = table["decided_by"].eq("the authors' split")
+    return table.join(simplest, on="benchmark").assign(is_control=is_control)
