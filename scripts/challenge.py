@@ -99,4 +99,9 @@ if __name__ == "__main__":
     if command == "make":
         make(its_secret, Path(path))
     else:
-        print(points(its_secret, pd.read_csv(path)))
+        try:
+            found = points(its_secret, pd.read_csv(path))
+        except ValueError as error:
+            raise SystemExit(f"error: {path}: {error}") from None
+        print(f"{found['points']:.0f} points, Brier score {found['brier']:.3f}", end=", ")
+        print(f"false accusations: {found['false_accusations']}")
