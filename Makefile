@@ -58,7 +58,7 @@ TO_RUN := $(shell MAKEFLAGS= $(MAKE) -n reproduce ASKED=yes $(MAKEOVERRIDES) 2> 
 endif
 endif
 
-.PHONY: help setup reproduce test lab site slides $(NOTEBOOKS) audit data pretrained real-model reference verify \
+.PHONY: help setup reproduce test lab site slides $(NOTEBOOKS) audit data pretrained real-model reference page verify \
 	lint test-servers newest mutants bench ledger lock clean server-packages start
 
 help:
@@ -102,6 +102,8 @@ mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (MU
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.installed ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
+page: $(VENV)/.installed ## write docs/explore.html, four experiments to play with, from the stored tables (after make reference)
+	@$(RUN) scripts/explore.py outputs/reference/demo/tables docs/explore.html
 reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows
