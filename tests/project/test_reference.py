@@ -78,6 +78,26 @@ def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(pro
     assert not list(reference.check("demo"))
 
 
+def test_solutions_are_run_and_stored_with_links_that_work(project):
+    reference, root = project
+    home = root / "notebooks/solutions"
+    for folder in ("solutions", "exercises"):
+        (root / "notebooks" / folder).mkdir()
+        text = a_notebook("Of [these](../exercises/01_first.ipynb).")
+        (root / f"notebooks/{folder}/01_first.ipynb").write_text(json.dumps(text))
+    assert (
+        list(reference.check("demo"))[-1] == "the solutions 01_first were changed: make reference"
+    )
+    reference.copy(root / "outputs/demo")
+    path = root / "outputs/reference/demo/notebooks/solutions/01_first.ipynb"
+    text, _, code = json.loads(path.read_text())["cells"]
+    assert "(../../../../../notebooks/exercises/01_first.ipynb)" in text["source"]
+    assert code["outputs"][0]["data"] == {"text/plain": "2"}
+    assert not list(reference.check("demo"))
+    (home / "01_first.ipynb").write_text(json.dumps(a_notebook("Another text.")))
+    assert len(list(reference.check("demo"))) == 1
+
+
 def test_what_a_run_no_longer_writes_is_stored_no_more(project):
     reference, root = project
     reference.copy(root / "outputs/demo")
