@@ -80,11 +80,13 @@ def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(pro
 
 def test_solutions_are_run_and_stored_with_links_that_work(project):
     reference, root = project
-    home = root / "notebooks/solutions"
+    solution = a_notebook("Of [these](../exercises/01_first.ipynb).")
+    solution["metadata"] = reference.clean_notebook.METADATA
+    for number, cell in enumerate(solution["cells"]):
+        cell["id"] = f"cell-{number}"
     for folder in ("solutions", "exercises"):
         (root / "notebooks" / folder).mkdir()
-        text = a_notebook("Of [these](../exercises/01_first.ipynb).")
-        (root / f"notebooks/{folder}/01_first.ipynb").write_text(json.dumps(text))
+        (root / f"notebooks/{folder}/01_first.ipynb").write_text(json.dumps(solution))
     assert (
         list(reference.check("demo"))[-1] == "the solutions 01_first were changed: make reference"
     )
@@ -94,7 +96,8 @@ def test_solutions_are_run_and_stored_with_links_that_work(project):
     assert "(../../../../../notebooks/exercises/01_first.ipynb)" in text["source"]
     assert code["outputs"][0]["data"] == {"text/plain": "2"}
     assert not list(reference.check("demo"))
-    (home / "01_first.ipynb").write_text(json.dumps(a_notebook("Another text.")))
+    solution["cells"][0]["source"] = "Another text."
+    (root / "notebooks/solutions/01_first.ipynb").write_text(json.dumps(solution))
     assert len(list(reference.check("demo"))) == 1
 
 

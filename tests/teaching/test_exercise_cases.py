@@ -369,7 +369,7 @@ WRONG = {
     "contamination_range": {
         "order": lambda *a: contamination_range(*a)[::-1],
         "unit, percent": lambda *a: 100 * contamination_range(*a),
-        "a position that dropped out": dropped_in,
+        "a letter that dropped out": dropped_in,
         "the second share": kappa_alone,
         "direction": lambda *a: contamination_range(*a, smaller=True),
         "clipped": lambda *a: contamination_range(*a, floor=0),
