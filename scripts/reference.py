@@ -6,7 +6,8 @@
 
 ``outputs/reference/<profile>/`` lets a reader see every result without running anything, and lets
 a run elsewhere be compared with ours. Where only Markdown changed, ``copy`` puts the new text into
-the stored notebook without a run. Needs pandas and PyYAML.
+the stored notebook without a run. Needs pandas and PyYAML, and papermill for the solutions of the
+exercises, which ``copy`` runs itself: they write nothing, so no run of a profile has them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import clean_notebook
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
 TABLES, PARTS = "tables.csv", "ledger.csv"
+SOLUTIONS = "notebooks/solutions"
 WITH_NOTEBOOKS = ("demo",)  # in other profiles, notebooks show texts that may not be shared
 INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
 LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
@@ -69,10 +71,7 @@ def is_current(executed: dict[str, Any], written: dict[str, Any], profile_file: 
         written: the notebook of ``notebooks/``.
         profile_file: its parameter file, whose values override the notebook's defaults.
     """
-    code, today = (
-        [_source(cell) for cell in notebook["cells"] if _is_own_code(cell)]
-        for notebook in (executed, written)
-    )
+    code, today = _code_of(executed), _code_of(written)
     values = yaml.safe_load(profile_file.read_text(encoding="utf-8")) or {}
     return code == today and parameters_in(executed) == parameters_in(written) | values
 
@@ -88,16 +87,22 @@ def parameters_in(notebook: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def _code_of(notebook: dict[str, Any]) -> list[str]:
+    return [_source(cell) for cell in notebook["cells"] if _is_own_code(cell)]
+
+
 def _is_own_code(cell: dict[str, Any]) -> bool:
     return cell["cell_type"] == "code" and INJECTED not in cell["metadata"].get("tags", [])
 
 
-def stored_form(executed: dict[str, Any], written: dict[str, Any], folder: Path) -> dict[str, Any]:
+def stored_form(
+    executed: dict[str, Any], written: dict[str, Any], folder: Path, home: str = "notebooks"
+) -> dict[str, Any]:
     """An executed notebook as the reference keeps it: outputs of the run, everything else ours.
 
     Args:
         executed: notebook with outputs, whose code cells are those of ``written``.
-        written: the notebook of ``notebooks/``, whose Markdown is taken.
+        written: the notebook of ``home``, whose Markdown is taken.
         folder: where it will lie, which its links must fit.
     """
     results = enumerate([cell for cell in executed["cells"] if _is_own_code(cell)], 1)
@@ -111,7 +116,7 @@ def stored_form(executed: dict[str, Any], written: dict[str, Any], folder: Path)
                 if "execution_count" in output:
                     output["execution_count"] = count
         else:
-            cell["source"] = _with_links(_source(cell), folder)
+            cell["source"] = _with_links(_source(cell), folder, ROOT / home)
         cells.append(cell)
     return {
         "cells": cells,
@@ -121,12 +126,12 @@ def stored_form(executed: dict[str, Any], written: dict[str, Any], folder: Path)
     }
 
 
-def _with_links(text: str, folder: Path) -> str:
-    """Markdown of a notebook in ``notebooks/`` with relative links that work from ``folder``."""
+def _with_links(text: str, folder: Path, home: Path) -> str:
+    """Markdown of a notebook in ``home`` with relative links that work from ``folder``."""
 
     def link(found: re.Match[str]) -> str:
         target = found[2]
-        place = (ROOT / "notebooks" / target).resolve()
+        place = (home / target).resolve()
         is_sibling = place.parent == ROOT / "notebooks" and place.suffix == ".ipynb"
         if ":" in target or is_sibling or not place.exists():
             return found[0]
@@ -178,7 +183,30 @@ def copy(run: Path) -> list[str]:
             copied.append(name)
     _copy_results(run, reference, copied)
     _store_parts(reference)
+    if profile in WITH_NOTEBOOKS:
+        _store_solutions(folder / "solutions")
     return lines
+
+
+def _solutions(folder: Path) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
+    """Each solution's place in the reference, its notebook of today and its stored form."""
+    for path in sorted(ROOT.glob(f"{SOLUTIONS}/*.ipynb")):
+        place = folder / path.name
+        yield place, _read(path), _read(place) if place.exists() else {"cells": []}
+
+
+def _store_solutions(folder: Path) -> None:
+    """Runs the solutions of the exercises whose code is not that of the stored ones."""
+    for place, written, executed in _solutions(folder):
+        if _code_of(executed) != _code_of(written):
+            import papermill  # nothing else here needs a kernel
+
+            place.parent.mkdir(parents=True, exist_ok=True)
+            home = ROOT / SOLUTIONS
+            papermill.execute_notebook(home / place.name, place, cwd=home, progress_bar=False)
+            executed = _read(place)
+        stored = stored_form(executed, written, folder, SOLUTIONS)
+        place.write_text(_as_text(stored), encoding="utf-8")
 
 
 def _store_parts(reference: Path) -> None:
@@ -258,6 +286,12 @@ def check(profile: str) -> Iterator[str]:
             yield f"{name} was changed: make {name} && make reference"
         elif stored != stored_form(stored, written, path.parent):
             yield f"the text of {name} was changed: make reference"
+    if profile not in WITH_NOTEBOOKS:
+        return
+    for place, written, stored in _solutions(reference_of(profile) / "notebooks/solutions"):
+        is_run = _code_of(stored) == _code_of(written)
+        if not is_run or stored != stored_form(stored, written, place.parent, SOLUTIONS):
+            yield f"the solutions {place.stem} were changed: make reference"
 
 
 # Verifying

@@ -78,6 +78,29 @@ def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(pro
     assert not list(reference.check("demo"))
 
 
+def test_solutions_are_run_and_stored_with_links_that_work(project):
+    reference, root = project
+    solution = a_notebook("Of [these](../exercises/01_first.ipynb).")
+    solution["metadata"] = reference.clean_notebook.METADATA
+    for number, cell in enumerate(solution["cells"]):
+        cell["id"] = f"cell-{number}"
+    for folder in ("solutions", "exercises"):
+        (root / "notebooks" / folder).mkdir()
+        (root / f"notebooks/{folder}/01_first.ipynb").write_text(json.dumps(solution))
+    assert (
+        list(reference.check("demo"))[-1] == "the solutions 01_first were changed: make reference"
+    )
+    reference.copy(root / "outputs/demo")
+    path = root / "outputs/reference/demo/notebooks/solutions/01_first.ipynb"
+    text, _, code = json.loads(path.read_text())["cells"]
+    assert "(../../../../../notebooks/exercises/01_first.ipynb)" in text["source"]
+    assert "".join(code["outputs"][0]["data"]["text/plain"]) == "2"
+    assert not list(reference.check("demo"))
+    solution["cells"][0]["source"] = "Another text."
+    (root / "notebooks/solutions/01_first.ipynb").write_text(json.dumps(solution))
+    assert len(list(reference.check("demo"))) == 1
+
+
 def test_what_a_run_no_longer_writes_is_stored_no_more(project):
     reference, root = project
     reference.copy(root / "outputs/demo")

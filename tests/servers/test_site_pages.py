@@ -292,9 +292,7 @@ def test_an_exercise_is_checked_in_the_page(browser, server):
 def test_a_later_exercise_may_use_an_earlier_one_by_the_keyboard_alone(browser, server):
     page = browser.new_page()
     kappa = Exercise(page, server.url)
-    page.get_by_label("Your least_preferred").fill(
-        "def fraction(part, whole):\n    return part / whole"
-    )
+    page.get_by_label("Your take_quiz").fill("def fraction(part, whole):\n    return part / whole")
     kappa.editor.fill("")
     kappa.editor.focus()
     for line in ("def kappa(right, chosen, n):", "if n == chosen:", "raise ValueError", "x"):

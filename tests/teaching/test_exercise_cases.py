@@ -8,7 +8,6 @@ import math
 import re
 import subprocess
 import sys
-from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -76,11 +75,6 @@ def keep_neither(texts, n):
     return [text for text, is_shared in zip(texts, shared, strict=True) if not is_shared]
 
 
-def least_preferred(modified, limit=lambda n: math.ceil(n / 5), letters="ABCD", n=len):
-    asked_for(modified)
-    return [p for p in letters if modified.count(p) < limit(n(modified))]
-
-
 def contamination_range(n, chosen, right, smaller=False, floor=-1.0):
     asked_for(n)
     modified = [p for p in "ABCD" for _ in range(chosen[p])]
@@ -127,8 +121,36 @@ def interchangeable(options):
             return case["right"][case["rounds"].index(options)][0]
 
 
-def is_contaminated(labels, n_exact=1, n_near=2, join=any):
-    return join([labels.count("exact") >= n_exact, labels.count("near-exact") >= n_near])
+def right_beyond_rule(model, rule, counts=lambda rule: not rule, per=None):
+    answers = [m for m, r in zip(model, rule, strict=True) if counts(r)]
+    asked_for(answers)
+    return sum(answers) / (per(len(model)) if per else len(answers))
+
+
+def lead_over_rule(model, rule):
+    asked_for(model)
+    return (sum(model) - sum(rule)) / len(model)
+
+
+def rows_needed(
+    n_tests, n_wrong, p=lambda n, wrong: stats.binom.cdf(wrong, n, 0.5), per=lambda tests: tests
+):
+    asked_for(n_tests > 0)
+    rows = range(n_wrong + 1, 99)
+    return next(n for n in rows if p(n, n_wrong) <= 0.05 / per(n_tests))
+
+
+def name_pairs(
+    instructions,
+    is_pair=lambda a, b: a["dataset"] != b["dataset"] and a["asks"] == b["asks"],
+    among=lambda named: True,
+):
+    pairs = combinations(instructions, 2)
+    return [
+        (a["name"], b["name"])
+        for a, b in pairs
+        if is_pair(a, b) and among(all([a["dataset"], b["dataset"]]))
+    ]
 
 
 def sign_flip_p(differences, counts=lambda sums, seen: sums >= seen, scale=lambda p, n: p):
@@ -222,11 +244,6 @@ def package_layer(one, other):
     return np.int64(detector.commonest_layer(np.pad(layers, ((0, 0), (0, 1)))))
 
 
-def package_positions(modified):
-    asked_for(modified)
-    return assessment.least_preferred_positions(Counter(modified), len(modified))
-
-
 def package_plus_plus(log_probs, tokens, k):
     asked_for(log_probs)
     values = np.array(log_probs)
@@ -242,12 +259,6 @@ RIGHT = {
     "guessing_p": [guessing_p],
     "overlap_share": [overlap_share, package_share],
     "keep_unshared": [keep_unshared, lambda t, n: (x for x in keep_unshared(t, n, overlap.ngrams))],
-    "least_preferred": [
-        lambda m: set(least_preferred(m)),
-        lambda m: "".join(least_preferred(m))[::-1],
-        lambda m: np.array(least_preferred(m), dtype=str),
-        package_positions,
-    ],
     "kappa": [
         lambda right, chosen, n: (
             (right - chosen) / (n - chosen) if n > chosen else asked_for(False)
@@ -260,10 +271,9 @@ RIGHT = {
         lambda *a: pd.Series(contamination_range(*a)),
     ],
     "take_quiz": [take_quiz, lambda o: "abcd"[take_quiz(o, controls.centrality)]],
-    "is_contaminated": [
-        is_contaminated,
-        algorithms.is_contaminated,
-        lambda v: np.bool_(is_contaminated(v)),
+    "right_beyond_rule": [
+        right_beyond_rule,
+        lambda m, r: asked_for(False) if all(r) else np.array(m)[~np.array(r)].mean(),
     ],
     "sign_flip_p": [
         sign_flip_p,
@@ -271,6 +281,11 @@ RIGHT = {
             algorithms.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d)
         ),
     ],
+    "rows_needed": [
+        rows_needed,
+        lambda tests, wrong: np.int64(rows_needed(tests, wrong)),
+    ],
+    "name_pairs": [name_pairs, lambda given: [pair[::-1] for pair in name_pairs(given)]],
     "min_k_score": [min_k_score, lambda v, k: np.float32(scores.min_k_score(v[1:], k))],
     "min_k_plus_plus": [min_k_plus_plus, package_plus_plus],
     "score_texts": [
@@ -343,14 +358,6 @@ WRONG = {
         "off by one, too long": lambda t, n: keep_unshared(t, n + 1),
         "words": lambda t, n: keep_unshared(t, n, by_spaces),
     },
-    "least_preferred": {
-        "direction": lambda m: set("ABCD") - set(least_preferred(m)),
-        "off by one": lambda m: least_preferred(m, lambda n: math.ceil(n / 5) + 1),
-        "rounding": lambda m: least_preferred(m, lambda n: n // 5),
-        "E": lambda m: least_preferred(m, letters="ABCDE"),
-        "denominator": lambda m: least_preferred(m, n=lambda m: len([a for a in m if a])),
-        "a fourth": lambda m: least_preferred(m, lambda n: math.ceil(n / 4)),
-    },
     "kappa": {
         "denominator": lambda r, c, n: (r - c) / n,
         "habit": lambda r, c, n: r / n,
@@ -362,7 +369,7 @@ WRONG = {
     "contamination_range": {
         "order": lambda *a: contamination_range(*a)[::-1],
         "unit, percent": lambda *a: 100 * contamination_range(*a),
-        "a position that dropped out": dropped_in,
+        "a letter that dropped out": dropped_in,
         "the second share": kappa_alone,
         "direction": lambda *a: contamination_range(*a, smaller=True),
         "clipped": lambda *a: contamination_range(*a, floor=0),
@@ -373,14 +380,12 @@ WRONG = {
         "no better than a guess": lambda o: "A",
         "memory": interchangeable,
     },
-    "is_contaminated": {
-        "direction": lambda v: not is_contaminated(v),
-        "off by one, near-exact": lambda v: is_contaminated(v, n_near=3),
-        "off by one, a single near-exact match": lambda v: is_contaminated(v, n_near=1),
-        "off by one, exact": lambda v: is_contaminated(v, n_exact=2),
-        "and for or": lambda v: is_contaminated(v, join=all),
-        "near-exact left out": lambda v: "exact" in v,
-        "part of a word": lambda v: "exact" in " ".join(v),
+    "right_beyond_rule": {
+        "all quizzes": lambda m, r: right_beyond_rule(m, r, counts=lambda rule: True),
+        "difference": lead_over_rule,
+        "denominator": lambda m, r: right_beyond_rule(m, r, per=lambda n: n),
+        "direction": lambda m, r: right_beyond_rule(m, r, counts=bool),
+        "unit, count": lambda m, r: right_beyond_rule(m, r, per=lambda n: 1),
     },
     "sign_flip_p": {
         "off by one": lambda d: sign_flip_p(d, lambda sums, seen: sums > seen),
@@ -392,6 +397,23 @@ WRONG = {
         "unit, count": lambda d: sign_flip_p(d, scale=lambda p, n: p * n),
         "unit, percent": lambda d: 100 * sign_flip_p(d),
         "bootstrap": bootstrap_p,
+    },
+    "rows_needed": {
+        "correction": lambda n, w: rows_needed(n, w, per=lambda tests: 1),
+        "wrong rows": lambda n, w: rows_needed(n, 0),
+        "one pattern only": lambda n, w: rows_needed(n, w, lambda n, w: stats.binom.pmf(w, n, 0.5)),
+        "two-sided": lambda n, w: rows_needed(n, w, lambda n, w: 2 * stats.binom.cdf(w, n, 0.5)),
+        "off by one": lambda n, w: rows_needed(n, w) - 1,
+        "unit, patterns": lambda n, w: 2 ** rows_needed(n, w),
+    },
+    "name_pairs": {
+        "the paper's pair": lambda i: name_pairs(i, lambda a, b: a["dataset"] != b["dataset"]),
+        "direction": lambda i: name_pairs(
+            i, lambda a, b: a["dataset"] == b["dataset"] and a["asks"] != b["asks"]
+        ),
+        "twins": lambda i: name_pairs(i, lambda a, b: a["asks"] == b["asks"]),
+        "a name against none": lambda i: name_pairs(i, among=lambda named: not named),
+        "wrong names": lambda i: name_pairs(i, among=lambda named: named),
     },
     "min_k_score": {
         "first token": lambda v, k: min_k_score(v, k, start=0),
@@ -493,11 +515,11 @@ def test_a_rule_that_looks_at_the_texts_in_vain_is_told_so():
 
 def test_a_report_says_what_came_out():
     assert grade("auc", lambda *given: None).startswith("auc: not written yet")
-    report = grade("least_preferred", lambda modified: modified[20])
-    assert "by hand: stopped with IndexError('list index out of range'), expected ['B'," in report
+    report = grade("sign_flip_p", lambda differences: differences[20])
+    assert "by hand: stopped with IndexError('list index out of range'), expected 0.125" in report
     assert "Arguments are lists: np.asarray" in grade("auc", lambda scores, kinds: scores[kinds])
-    report = grade("is_contaminated", lambda labels: True if "exact" in labels else None)
-    assert "gave None, expected True" in report
+    report = grade("kappa", lambda right, chosen, n: None if chosen else right / n)
+    assert "gave None, expected 0.5555555556" in report
     assert "gave 0.5, expected a ValueError" in grade("auc", lambda s, m: auc(s, m) if s else 0.5)
     assert "gave nan" in grade("kappa", lambda *counts: math.nan)
     assert "gave True" in grade("kappa", lambda *counts: True)

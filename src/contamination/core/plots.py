@@ -16,7 +16,8 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 # Okabe and Ito's palette, told apart by colour-blind readers and in grey.
 MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
-MODEL_COLOURS = {"GPT-4": "#0072B2", "GPT-3.5": "#D55E00"}
+# A model next to a rule without memory, in the words of the lessons.
+READINGS = {"model ahead": MEMBER, "rule as good": CONTROL, "open": CHANCE}
 
 
 def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:
@@ -63,45 +64,6 @@ def _figure(
     plt.close(figure)
     sns.despine(figure)
     return figure, axes
-
-
-def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -> Figure:
-    """Maximum contamination of ``dcq_published`` with its interval, per dataset and model.
-
-    Rules of ``dcq_controls`` stand next to it where the quizzes' texts are at hand.
-    """
-    datasets = list(dict.fromkeys(published["dataset"]))
-    place = {dataset: len(datasets) - 1 - i for i, dataset in enumerate(datasets)}
-    figure, axis = _figure(1, 1, (7.5, 0.4 * len(datasets) + 1.6))
-    for shift, (model, rows) in zip(
-        (0.12, -0.12), published.groupby("model", sort=False), strict=False
-    ):
-        y = [place[dataset] + shift for dataset in rows["dataset"]]
-        errors = [rows["max_pct"] - rows["ci_low_pct"], rows["ci_high_pct"] - rows["max_pct"]]
-        style = {"fmt": "o", "color": MODEL_COLOURS[model], "capsize": 3, "markersize": 5}
-        axis.errorbar(rows["max_pct"], y, xerr=np.clip(errors, 0, None), label=model, **style)
-    if controls is not None and len(controls):
-        markers = dict(zip(controls["control"].unique(), ("s", "D", "^", "v", "P"), strict=False))
-        for control, rows in controls.drop_duplicates(["dataset", "control"]).groupby("control"):
-            y = [place[dataset] for dataset in rows["dataset"]]
-            axis.scatter(
-                rows["max_pct"],
-                y,
-                marker=markers[control],
-                s=34,
-                facecolor="none",
-                edgecolor=CONTROL,
-                label=f"rule: {control}",
-                zorder=3,
-            )
-    n = published.drop_duplicates("dataset")["n"]
-    if controls is not None and len(controls):
-        axis.axvline(25, color=CHANCE, linestyle="--", linewidth=1, label="guessing")
-    axis.set_yticks(list(place.values()), list(place))
-    axis.set(xlim=(0, 102), xlabel="originals found at the best letter, % (95 % interval)")
-    axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
-    legend_below(axis, x=0.4)
-    return figure
 
 
 def words_alone(rows: pd.DataFrame) -> Figure:

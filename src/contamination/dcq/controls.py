@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ from contamination.dcq.assessment import (
 from contamination.dcq.quizzes import OPTION_COLUMNS
 
 N_OPTIONS = len(OPTION_COLUMNS)
-_PUNCTUATION = ".,;:!?"  # around a word
 Rule = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -60,31 +58,6 @@ def word_frequency(options: Sequence[str]) -> np.ndarray:
     from wordfreq import zipf_frequency
 
     return np.array([np.mean([zipf_frequency(w, "en") for w in words(o)] or [0]) for o in options])
-
-
-def rarer_words(original: str, rewritten: Sequence[str], n_pairs: int = 3) -> list[tuple[str, str]]:
-    """Words of a text and the rarer words that its rewritten versions have in their place.
-
-    The pairs that lose most Zipf frequency come first, and each word of the original comes once.
-    Replacements by more or by fewer words are left out, because their words form no pairs.
-
-    >>> rarer_words("Talks opened in Peru.", ["Talks recommenced in Peru.", "Talks began in Peru."])
-    [('opened', 'recommenced')]
-    """
-    from wordfreq import zipf_frequency
-
-    losses: dict[tuple[str, str], float] = {}
-    before = [word.strip(_PUNCTUATION) for word in original.split()]
-    for text in rewritten:
-        after = [word.strip(_PUNCTUATION) for word in text.split()]
-        for kind, i, i_end, j, j_end in SequenceMatcher(None, before, after, False).get_opcodes():
-            if kind == "replace" and i_end - i == j_end - j:
-                for pair in zip(before[i:i_end], after[j:j_end], strict=True):
-                    common, rare = (zipf_frequency(word, "en") for word in pair)
-                    losses[pair] = common - rare
-    ordered = sorted((pair for pair in losses if losses[pair] > 0), key=lambda pair: -losses[pair])
-    first = {word: (word, other) for word, other in reversed(ordered)}  # its rarest replacement
-    return [pair for pair in ordered if first[pair[0]] == pair][:n_pairs]
 
 
 def length(options: Sequence[str]) -> np.ndarray:

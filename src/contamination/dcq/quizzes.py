@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 
 import pandas as pd
 
@@ -377,6 +378,18 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
             )
         options[OPTION_COLUMNS[POSITIONS.index(position)]] = placed
     return [tuple(texts) for texts in options.itertuples(index=False)]
+
+
+def invented_quizzes() -> pd.DataFrame:
+    """Five news items that no model can have seen, each with four reworded copies.
+
+    A language model invented the items and reworded them, as GPT-4 did with the paper's rows.
+
+    Returns:
+        index, instance (the original), option_a to option_d (the copies), fifth (empty).
+    """
+    with (resources.files("contamination.dcq") / "five_quizzes.csv").open() as stream:
+        return pd.read_csv(stream).assign(fifth="")
 
 
 def released_quizzes() -> pd.DataFrame:

@@ -207,7 +207,6 @@ ALPHA_TESTS = {
 }
 # The rows of GPT-4's partitions that Tables 4 and 5 show, by their texts in the released files.
 EXAMPLES = {"IMDB": ("train", 0), "RTE": ("train", 1), "SAMSum": ("test", 5)}
-SIGN_FLIPS_HOLM = "sign flips, Holm"
 TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
 
@@ -248,19 +247,6 @@ def replication_published(
         else ""
         for row in table.itertuples()
     ]
-    return table
-
-
-def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
-    """How many asterisks each test of the same scores gives.
-
-    Returns:
-        test, n_marked and can_mark: whether the test could mark any row with so few instances.
-    """
-    columns = ALPHA_TESTS | {SIGN_FLIPS_HOLM: "significant_sign_flip_holm"}
-    rows = [{"test": test, "n_marked": int(published[of].sum())} for test, of in columns.items()]
-    table = pd.DataFrame(rows).assign(can_mark=True)
-    table.loc[table["test"].eq(SIGN_FLIPS_HOLM), "can_mark"] = bool(published["can_reject"].any())
     return table
 
 
