@@ -35,7 +35,6 @@ EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
 SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
 # Claims whose verdicts a notebook displays and writes to no table.
 DISPLAYED = {"dcq_dial", "dcq_positions", "replication_methods", "replication_placebos"}
-DISPLAYED |= {"naturalness"}
 EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
 # The results read the tables of the lessons.
 ALONE = [

@@ -87,7 +87,7 @@ def test_the_control_of_dice_is_tried_on_models(folder, one_world):
     values = yaml.safe_load((ROOT / "params/smoke/05_dice.yaml").read_text())
     printed = printed_by(ROOT / f"notebooks/{folder}/05_dice.ipynb", values)
     assert ("clean against other texts: " in printed) == (folder == "solutions")
-    assert printed.count("cases pass.") == (3 if folder == "solutions" else 0)
+    assert printed.count("cases pass.") == (4 if folder == "solutions" else 0)
     assert "contaminated against clean: " in printed
 
 

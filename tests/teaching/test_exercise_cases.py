@@ -60,19 +60,28 @@ def overlap_share(texts, reference, n, runs=runs, counts_short=False, joined=Fal
     return (np.mean if mean else np.sum)([bool(found & known) for found in asked])
 
 
-def keep_unshared(texts, n, runs=runs, blocks=lambda is_kept: is_kept, last=False):
-    texts = texts[::-1] if last else texts
-    kept, taken = [], set()
-    for text in texts:
-        is_kept = not runs(text, n) & taken
-        kept += [text] * is_kept
-        taken |= runs(text, n) if blocks(is_kept) else set()
-    return kept[::-1] if last else kept
+def deal(modules, seed, keep=lambda place, first: place == first, fixed=False, by_row=False):
+    rng = np.random.default_rng(None if seed is None else 0 if fixed else seed)
+    first = {module: modules.index(module) for module in modules}
+    side = {module: str(rng.choice(["seen", "unseen"])) for module in first}
+    return [
+        (str(rng.choice(["seen", "unseen"])) if by_row else side[module])
+        if keep(place, first[module])
+        else None
+        for place, module in enumerate(modules)
+    ]
 
 
-def keep_neither(texts, n):
-    shared = [any(runs(a, n) & runs(b, n) for b in texts if b is not a) for a in texts]
-    return [text for text, is_shared in zip(texts, shared, strict=True) if not is_shared]
+def deal_halves(modules, seed):
+    """Half of the modules on either side, the last row of each."""
+    names = sorted(set(modules))
+    shuffled = np.random.default_rng(seed).permutation(names)
+    seen = set(shuffled[: len(names) // 2])
+    last = {module: place for place, module in enumerate(modules)}
+    return [
+        None if last[module] != place else "seen" if module in seen else "unseen"
+        for place, module in enumerate(modules)
+    ]
 
 
 def contamination_range(n, chosen, right, smaller=False, floor=-1.0):
@@ -210,7 +219,7 @@ def locate_layer(one, other, first=1, shown=0, best=np.argmax, by_vote=True, tie
     return first - shown + int(np.flatnonzero(votes == votes.max())[0 if tie == 1 else -1])
 
 
-def direction_auroc(one, other, n, sign=1, scale=100, ask=lambda s, n: s[n:]):
+def direction_auc(one, other, n, sign=1, scale=1, ask=lambda s, n: s[n:]):
     one, other = np.array(one), np.array(other)
     asked_for(n and len(one) > n)
     learned = detector.train_direction(np.vstack([one[:n], other[:n]]), np.repeat([1, 0], n))
@@ -222,13 +231,25 @@ def direction_auroc(one, other, n, sign=1, scale=100, ask=lambda s, n: s[n:]):
 def control_pairs(
     models, asked, is_pair=lambda a, b, asked: (asked in a) == (asked in b), twins=False
 ):
-    training = {m["name"]: (sorted(m["read"]), m["seed"]) for m in models}
+    training = {m["name"]: (sorted(m["seen"]), m["seed"]) for m in models}
     return {
         frozenset(pair)
         for pair in combinations(training, 2)
         if is_pair(training[pair[0]][0], training[pair[1]][0], asked)
         and (twins or training[pair[0]] != training[pair[1]])
     }
+
+
+def length_controls(models, suspect, asked, without=""):
+    n = {m["name"]: m["tokens"] for m in models}[suspect]
+    found = []
+    for model in models:
+        holds = {"clean": asked not in model["seen"], "met": not model["met"]}
+        holds["length"] = 0.9 * n <= model["tokens"] <= 1.1 * n
+        holds["itself"] = model["name"] != suspect
+        if all(value for name, value in holds.items() if name != without):
+            found.append(model["name"])
+    return found
 
 
 def package_share(texts, reference, n):
@@ -258,7 +279,7 @@ RIGHT = {
     "auc": [auc, statistics.auc, lambda s, m: torch.tensor(auc(s, m))],
     "guessing_p": [guessing_p],
     "overlap_share": [overlap_share, package_share],
-    "keep_unshared": [keep_unshared, lambda t, n: (x for x in keep_unshared(t, n, overlap.ngrams))],
+    "deal": [deal, deal_halves, lambda m, s: (side for side in deal(m, s))],
     "kappa": [
         lambda right, chosen, n: (
             (right - chosen) / (n - chosen) if n > chosen else asked_for(False)
@@ -295,8 +316,9 @@ RIGHT = {
         lambda a, b, t: score_texts(without_years(a), b, without_years(t)),
     ],
     "locate_layer": [locate_layer, package_layer],
-    "direction_auroc": [direction_auroc],
+    "direction_auc": [direction_auc],
     "control_pairs": [control_pairs, lambda m, a: [tuple(p)[::-1] for p in control_pairs(m, a)]],
+    "length_controls": [length_controls, lambda *a: set(length_controls(*a))],
 }
 
 
@@ -350,13 +372,15 @@ WRONG = {
         "unit, count": lambda t, r, n: overlap_share(t, r, n, mean=False),
         "unit, percent": lambda t, r, n: 100 * overlap_share(t, r, n),
     },
-    "keep_unshared": {
-        "direction": lambda t, n: keep_unshared(t, n, last=True),
-        "both": keep_neither,
-        "chain": lambda t, n: keep_unshared(t, n, blocks=lambda is_kept: True),
-        "off by one, too short": lambda t, n: keep_unshared(t, n - 1),
-        "off by one, too long": lambda t, n: keep_unshared(t, n + 1),
-        "words": lambda t, n: keep_unshared(t, n, by_spaces),
+    "deal": {
+        "by module": lambda m, s: deal(m, s, lambda place, first: True),
+        "by row": lambda m, s: deal(m, s, lambda place, first: True, by_row=True),
+        "no chance": lambda m, s: deal(m, s, fixed=True),
+        "too few": lambda m, s: [
+            side if m.count(module) == 1 else None
+            for side, module in zip(deal(m, s), m, strict=True)
+        ],
+        "no seed": lambda m, s: deal(m, None),
     },
     "kappa": {
         "denominator": lambda r, c, n: (r - c) / n,
@@ -454,12 +478,12 @@ WRONG = {
         "mean": lambda a, b: locate_layer(a, b, by_vote=False),
         "tie": lambda a, b: locate_layer(a, b, tie=-1),
     },
-    "direction_auroc": {
-        "direction": lambda *a: direction_auroc(*a, sign=-1),
-        "unit, share": lambda *a: direction_auroc(*a, scale=1),
-        "tested on what it learned": lambda *a: direction_auroc(*a, ask=lambda s, n: s[:n]),
-        "off by one": lambda *a: direction_auroc(*a, ask=lambda s, n: s[n + 1 :]),
-        "off by one, one learned question asked": lambda *a: direction_auroc(
+    "direction_auc": {
+        "direction": lambda *a: direction_auc(*a, sign=-1),
+        "unit, percent": lambda *a: direction_auc(*a, scale=100),
+        "tested on what it learned": lambda *a: direction_auc(*a, ask=lambda s, n: s[:n]),
+        "off by one": lambda *a: direction_auc(*a, ask=lambda s, n: s[n + 1 :]),
+        "off by one, one learned row asked": lambda *a: direction_auc(
             *a, ask=lambda s, n: s[n - 1 :]
         ),
     },
@@ -467,7 +491,13 @@ WRONG = {
         "direction": lambda m, a: control_pairs(m, a, lambda x, y, a: (a in x) != (a in y)),
         "clean pairs alone": lambda m, a: control_pairs(m, a, lambda x, y, a: a not in x + y),
         "tie": lambda m, a: control_pairs(m, a, twins=True),
-        "other questions": lambda m, a: control_pairs(m, a, lambda x, y, a: x == y, twins=True),
+        "other rows": lambda m, a: control_pairs(m, a, lambda x, y, a: x == y, twins=True),
+    },
+    "length_controls": {
+        "contaminated": lambda *a: length_controls(*a, without="clean"),
+        "length": lambda *a: length_controls(*a, without="length"),
+        "met": lambda *a: length_controls(*a, without="met"),
+        "itself": lambda *a: length_controls(*a, without="itself"),
     },
 }
 # 05 trains models and is run beside the lessons.

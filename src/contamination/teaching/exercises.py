@@ -21,6 +21,7 @@ from typing import Any
 NOT_YET = ...  # what stands in a notebook until the student has an answer
 TOLERANCE = 1e-6  # of a number, relative where it is above 1
 N_SHOWN = 3  # failing cases that a report describes
+N_DEALS = 20  # that are made of each list of modules, with a seed each
 LETTERS = "ABCD"  # positions of a quiz
 SHORT = reprlib.Repr()  # how a report shows arguments and answers
 SHORT.maxlist = 12
@@ -75,10 +76,37 @@ def _answer(case: Mapping, function: Callable) -> Any:
             letters = [_letter(function(deepcopy(options))) for options in case["rounds"]]
             pairs = zip(letters, case["right"], strict=True)
             return None if None in letters else sum(letter in right for letter, right in pairs)
+        if "modules" in case:
+            return _flaw(case["modules"], function)
         answer = _plain(function(*deepcopy(case["arguments"])))
         return _auc(answer, case["is_member"]) if "is_member" in case else answer
     except Exception as error:  # whatever a student's function may raise is reported
         return error
+
+
+def _flaw(modules: list[str], deal: Callable) -> str | None:
+    """The first flaw of a student's deals of rows to two sides; "fair" if none is found."""
+    deals = [_plain(deal([*modules], seed)) for seed in (*range(N_DEALS), 0)]
+    if deals[0] is None:
+        return None
+    sides = {module: [] for module in modules}  # of each module, the side of its row in every deal
+    for dealt in deals:
+        if len(dealt) != len(modules) or not {*dealt} <= {"seen", "unseen", None}:
+            raise TypeError(f'"seen", "unseen" or None for each of {len(modules)} rows, please')
+        for module in sides:
+            own = [side for side, its in zip(dealt, modules, strict=True) if its == module and side]
+            if len({*own}) > 1:
+                return "a module is on both sides"
+            if len(own) > 1:
+                return "several rows of a module take part, on one side"
+            if not own:
+                return "no row of a module takes part"
+            sides[module] += own
+    if deals[0] != deals[-1]:
+        return "the same seed gives another deal"
+    if any(len({*dealt}) == 1 for dealt in sides.values()):
+        return "a module is on the same side for every seed"
+    return "fair"
 
 
 def _plain(value: Any) -> Any:
@@ -153,8 +181,11 @@ def _failure(name: str, case: Mapping, answer: Any) -> str:
         found = f"{answer} of {len(case['rounds'])} right"
     elif "is_member" in case and answer is not None:
         found = f"AUC {answer:.3g}"
+    elif "modules" in case and answer is not None:
+        found = f"of {len(case['modules'])} rows: {answer}"
     else:
-        call = ", ".join(map(SHORT.repr, case.get("arguments") or case["rounds"][:1]))
+        given = case.get("arguments") or [case.get("modules") or case["rounds"][0]]
+        call = ", ".join(map(SHORT.repr, given))
         found = f"{name}({call}) gave {SHORT.repr(answer)}"
     return f"  {case['case']}: {found}, expected {expected}"
 
