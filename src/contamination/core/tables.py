@@ -282,7 +282,7 @@ def folded(summary: str, *shown: Page | Markdown) -> Page:
             parts.append(one.data)
             texts.append(one.text)
         else:
-            plain = html.unescape(re.sub(r"\\([*_`\[\]|])", r"\1", one.data))
+            plain = html.unescape(re.sub(r"\\([*_`\[\]|])", r"\1", str(one.data)))
             parts += [f"<p>{html.escape(part)}</p>" for part in plain.split("\n\n")]
             texts.append(plain)
     inside = "\n".join(parts)
