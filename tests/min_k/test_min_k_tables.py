@@ -216,9 +216,6 @@ def test_telling_words_are_those_of_one_kind_alone():
     assert words["member_pct"].tolist()[:3] == [100, 50, 0]
     assert words["non_member_pct"].tolist()[:3] == [0, 0, 100]
     assert (words["weight"][:2] > 0).all() and words["weight"][2] < 0
-    beside = auc_tables.side_by_side(words)
-    assert beside[["word", "word_0"]].iloc[0].tolist() == ["old", "new"]
-    assert "is_member" not in beside and len(beside) == 2
 
 
 def test_the_package_holds_single_words_of_wikimia():

@@ -33,7 +33,7 @@ def legend_below(axis: Axes, x: float = 0.5, ncols: int = 3) -> None:
 
 def alt_text(figure: Figure) -> str:
     """What a figure shows, for readers who do not see it: titles, axes and groups."""
-    parts = []
+    parts = [*filter(None, [figure.get_suptitle()])]
     for axis in figure.axes:
         titles = [axis.get_title(loc=side) for side in ("left", "center")]
         names = [f"{n}: {t}" for n, t in (("x", axis.get_xlabel()), ("y", axis.get_ylabel())) if t]

@@ -268,6 +268,28 @@ class _Escaped(string.Formatter):
         return _escaped(super().format_field(value, format_spec))
 
 
+def folded(summary: str, *shown: Page | Markdown) -> Page:
+    """Tables and sentences behind a line that the reader clicks to see them; as text, all of it.
+
+    >>> folded("Show the answer", Markdown("It is 0.90."))
+    Show the answer
+    <BLANKLINE>
+    It is 0.90.
+    """
+    parts, texts = [], [summary]
+    for one in shown:
+        if isinstance(one, Page):
+            parts.append(one.data)
+            texts.append(one.text)
+        else:
+            plain = html.unescape(re.sub(r"\\([*_`\[\]|])", r"\1", str(one.data)))
+            parts += [f"<p>{html.escape(part)}</p>" for part in plain.split("\n\n")]
+            texts.append(plain)
+    inside = "\n".join(parts)
+    page = f"<details><summary>{html.escape(summary)}</summary>\n\n{inside}\n</details>"
+    return Page(page, "\n\n".join(texts))
+
+
 def p_text(p: float) -> str:
     """A p-value within a sentence.
 

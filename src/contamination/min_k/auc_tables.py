@@ -522,17 +522,6 @@ def wikimia_telling_words() -> pd.DataFrame:
     return table.round({"weight": DECIMALS, "member_pct": 2, "non_member_pct": 2})
 
 
-def side_by_side(words: pd.DataFrame) -> pd.DataFrame:
-    """``telling_words`` with one row for each rank: columns of members, then of non-members.
-
-    The columns of non-members end in ``_0``.
-    """
-    is_member = words["is_member"].astype(bool)
-    parts = [words[kind].drop(columns="is_member") for kind in (is_member, ~is_member)]
-    of_members, of_others = (part.reset_index(drop=True) for part in parts)
-    return pd.concat([of_members, of_others.add_suffix("_0")], axis=1)
-
-
 def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
     """AUC of the blind baselines on the real WikiMIA, from the scores in the package."""
     of_length = published.wikimia_blind_scores().groupby("length")
