@@ -4,6 +4,7 @@
     python scripts/ledger.py --study larger           # the same with larger models (GPU)
     python scripts/ledger.py --study positions        # the training step of every copy
     python scripts/ledger.py --study tokens           # token log-probabilities of these models
+    python scripts/ledger.py --study placement        # rows seen once, by tenths of training
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
@@ -29,6 +30,7 @@ from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
+    placement,
     positions,
     pretrained,
     pretrained_pairs,
@@ -62,6 +64,9 @@ STUDIES = {
     ),
     positions.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", positions.write_part),
     tokens.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", tokens.write_part),
+    placement.NAME: Study(
+        (placement.REFERENCE, *placement.BASE_SEEDS), "protocol_3.md", placement.write_part
+    ),
     shift.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", shift.write_part),
     dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(

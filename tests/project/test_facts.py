@@ -30,7 +30,7 @@ NUMBER = re.compile(r"(?<![\w.])\d+\.\d{2,}\b|\b\d[\d.]* %|\b\d+ of (?:the |abou
 # Pages whose every result is a fact, and what else looks like one there.
 COVERED = {
     "README.md": {"0.50", "25 %", "3.11", "3.13", "100 %"},  # chance, Pythons, the papers' claims
-    "docs/results.md": {"13 of 14"},  # the claim, as the README has it
+    "docs/verdicts.md": {"13 of 14", "0.05"},  # a claim, as the README has it, and a level
     # In a heading; the table below it has them as facts. And what papers print.
     "docs/which_detector.md": {"95 %", "20 %", "0.52", "0.58", "0.65", "0.83"}
     | {"0.91", "0.97", "0.75", "199 of 335", "60 %", "54.6 %", "0.0 %", "76 %", "53 %", "4 %"},
@@ -300,20 +300,20 @@ FACTS = [
     ("docs/which_detector.md", "among passages seen up to eight times | at once | {0:.2f} |", lambda: (one_copy("lab"),)),
     ("docs/which_detector.md", "mixed into the whole of pretraining | at the end | {0:.2f} |", lambda: (detection(ONE)["Min-k% Prob"],)),
     ("README.md", "{0} of the {1} detectors that we tried on this accuse a model that saw none of them", misled_by_length),
-    ("docs/results.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
+    ("docs/verdicts.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
      lambda: (-lead("XSum"), lead("IMDB"))),
-    ("docs/results.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
+    ("docs/verdicts.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
      lambda: (n_behind_gpt4("length"),)),
-    ("docs/results.md", "the models find {0:.0f} of the {1:.0f} rows",
+    ("docs/verdicts.md", "the models find {0:.0f} of the {1:.0f} rows",
      lambda: tuple(table("dcq_reciprocal")[["n_right_any_quiz", "n_replicas"]].sum())),
-    ("docs/results.md", "{0} of the 56 tests are significant. Exact sign flips give {1}.",
+    ("docs/verdicts.md", "{0} of the 56 tests are significant. Exact sign flips give {1}.",
      lambda: (n_significant("significant_unpaired"), n_significant("significant_sign_flip"))),
-    ("docs/results.md", "the judge is right in {0} of {1} cases and the constant answer \"clean\" in {2}",
+    ("docs/verdicts.md", "the judge is right in {0} of {1} cases and the constant answer \"clean\" in {2}",
      lambda: (judged(JUDGE, "both models"),
               one("replication_success", "n_partitions", algorithm=JUDGE, model="both models"),
               judged(CLEAN, "both models"))),
-    ("docs/results.md", "The words reach {0:.2f} at each of the four passage lengths", lambda: (words().min(),)),
-    ("docs/results.md", "on other texts in {0:.0f} % of pairs",
+    ("docs/verdicts.md", "The words reach {0:.2f} at each of the four passage lengths", lambda: (words().min(),)),
+    ("docs/verdicts.md", "on other texts in {0:.0f} % of pairs",
      lambda: (one("dice_controls", "auroc_pct", control="two clean models, other texts"),)),
     ("docs/which_detector.md", "The best AUC is {0:.2f}, and a reference attack that also knows what other models saw reaches only {1:.2f} ({2:.2f} in the larger models).",
      lambda: (detection(ONE).max(), attack(ONE), attack(ONE, "larger"))),

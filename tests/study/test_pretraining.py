@@ -7,7 +7,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.core import storage
-from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store
+from contamination.study import dice_forks, placement, pretrained_pairs, row_pools, shift, store
 from contamination.study import pretraining as arm
 from contamination.study.arms import N_CONTEXT
 from contamination.study.conditions import VERBATIM
@@ -81,6 +81,7 @@ def test_every_part_was_made_under_the_protocol_that_is_here():
             arm.NAME, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME,
         ),
         "protocol_larger.md": (arm.LARGER,),
+        "protocol_3.md": (placement.NAME,),
     }  # fmt: skip
     for page, studies in of_page.items():
         sha256 = storage.sha256_of_file(ROOT / "docs" / page)

@@ -109,6 +109,7 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
         starts = (np.arange(dose.copies) + generator.random((len(encoded), dose.copies))) / (
             dose.copies
         )
+        starts = dose.span[0] + (dose.span[1] - dose.span[0]) * starts
         positioned.extend(
             (float(start), piece)
             for piece, row in zip(encoded, starts, strict=True)
@@ -256,10 +257,14 @@ DTYPES = ("float32", "bfloat16")
 Text = str | tuple[str, str]
 
 
+EVERYWHERE = (0.0, 1.0)  # in a training
+
+
 @dataclass(frozen=True)
 class Dose:
-    """Texts that a model reads ``copies`` times each, spread evenly over its training.
+    """Texts that a model reads ``copies`` times each, spread evenly over a part of its training.
 
+    ``span``: begin and end of the part, 0 to 1; by default all of it.
     ``labels``: for each text, which token is learned at each of its tokens, the special ones
     at both ends included, -100 for none; None where the texts themselves are learned.
     """
@@ -267,12 +272,19 @@ class Dose:
     texts: tuple[Text, ...]
     copies: int = 1
     labels: tuple[tuple[int, ...], ...] | None = None
+    span: tuple[float, float] = EVERYWHERE
 
     def __post_init__(self) -> None:
         if not self.texts:
             raise ValueError("a dose needs at least one text")
         if self.copies < 1:
             raise ValueError(f"copies must be at least 1, got {self.copies}: leave the dose out")
+
+    @property
+    def named(self) -> tuple:
+        """How a recipe names it: hash, number of texts, copies, and the span if it is a part."""
+        about = (self.hash, len(self.texts), self.copies)
+        return about if self.span == EVERYWHERE else (*about, self.span)
 
     @property
     def hash(self) -> str:
@@ -294,7 +306,7 @@ class TrainingTexts:
         """By name, what a recipe states of these texts in place of the texts themselves."""
         return {
             "background": storage.hash_of(self.background),
-            "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),
+            "doses": tuple(dose.named for dose in self.doses),
             "tokenizer": tokenizer_hash(self.tokenizer),
             "vocabulary": len(self.tokenizer),
         }
@@ -305,7 +317,7 @@ class Recipe:
     """How one lab model is made. Build it with :func:`recipe_for`.
 
     The first four fields name the training texts, see :meth:`TrainingTexts.hashes`; a dose is
-    (hash, number of texts, copies). The feed-forward width is three times ``width``, the
+    ``Dose.named``. The feed-forward width is three times ``width``, the
     embeddings are tied. AdamW's rate rises over ``warmup_share`` of the steps, then
     falls to a tenth (``cosine``), to zero (``linear``) or not at all (``constant``). Texts of a
     dose are always read whole; longer background texts are cut at ``block``, but for their
@@ -313,7 +325,7 @@ class Recipe:
     """
 
     background: str
-    doses: tuple[tuple[str, int, int], ...]
+    doses: tuple[tuple, ...]
     tokenizer: str
     vocabulary: int
     n_background_tokens: int  # read; the background is repeated when it is shorter
