@@ -141,6 +141,9 @@ def write(results: Results, outputs: Path) -> Path:
     docs/verdict.schema.json describes ``verdict.json``; ``SCHEMA_VERSION`` grows when a field
     changes its meaning or goes away.
     """
+    earlier = [*(outputs / "tables").glob("audit*.csv"), outputs / UNLISTED]
+    for path in [*earlier, outputs / "figures/audit.png"]:  # of the same audit, run before
+        path.unlink(missing_ok=True)
     papers = auditing.paper_tables(results.found)
     for name, table in (results.tables | papers).items():
         shown = storage.with_texts(table, visible)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -255,6 +256,8 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
     targets: dict[str, Target] = {}
     powers: list[power.Power] = []
     stopped = ""
+    if sys.stderr.isatty():
+        os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
         auditing.run(prepared, found, targets)
         if prepared.told.power:
