@@ -34,7 +34,7 @@ def test_missing_are_methods_without_a_row_of_every_model():
 def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     tmp_path, monkeypatch, capsys, error, code, why
 ):
-    def interrupted(audit, found, targets):
+    def interrupted(audit, found, targets, _):
         for name, methods in {"lab:contaminated": METHODS, "lab:clean": [DCQ]}.items():
             targets[name] = Target(name, None)
             found[name] = {method: Finding(why_not="x") for method in methods}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -97,7 +98,8 @@ def target_of(audit: Audit, name: str) -> Target:
     if name.startswith(LAB):
         n_read = 2 * audit.told.copies
         truth = f"saw the rows {n_read} times" if name == CONTAMINATED else "never saw the rows"
-    return Target(name_of(name), load_model(audit.model, str(folder)), truth, str(folder))
+    lm = load_model(audit.model, str(folder))
+    return Target(name_of(name), lm, truth, str(folder), identity=lm.identity)
 
 
 def source_of(audit: Audit, name: str) -> str | Path:
@@ -111,17 +113,29 @@ def source_of(audit: Audit, name: str) -> str | Path:
     return lab.folder(name, audit.rows, audit.data)
 
 
-def run(audit: Audit, found: dict[str, dict[str, Finding]], targets: dict[str, Target]) -> None:
-    """Every method for every model, written into ``found`` and ``targets`` as it is done.
+def run(
+    audit: Audit,
+    found: dict[str, dict[str, Finding]],
+    targets: dict[str, Target],
+    powers: list[Any],
+) -> None:
+    """Every method for every model, written into ``found``, ``targets`` and ``powers`` when done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
-    will read it. Errors as :func:`target_of` and :func:`findings_of`.
+    will read it, and one at a time: two large ones do not fit. ``powers`` gets a ``power.Power``
+    of each model where that is asked for. Errors as :func:`target_of` and :func:`findings_of`.
     """
     for name in audit.model.names:
         is_asked = not audit.told.dry_run and not all(skip_reasons(audit).values())
         target = target_of(audit, name) if is_asked else Target(name_of(name), None)
         targets[target.name], found[target.name] = target, {}
         findings_of(audit, target, found[target.name])
+        if audit.told.power and is_asked:
+            from contamination.audit.power import measure
+
+            powers.append(measure(audit, target))
+        if target.identity:
+            targets[target.name] = replace(target, place=None)
 
 
 def findings_of(

@@ -131,13 +131,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0; 1 if a model's verdict is in ``--fail-on``; 2 after an error; 130 if interrupted."""
     options = parse_options(arguments)
     from contamination.audit import session
-    from contamination.models.chat import ChatError
 
     try:
         with sigterm_interrupts(), quiet_output(options.quiet):
             reached = session.audit(options)
-    except (ChatError, ValueError, OSError) as error:
-        print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)
+    except (RuntimeError, ValueError, OSError) as error:  # such as a ChatError, or no memory
+        message = " ".join(str(error).split()) or type(error).__name__
+        print(f"error: {keys.mask_likely_keys(message)}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)

@@ -26,16 +26,17 @@ class Target:
     truth: str = ""  # what it is known to have read
     source: str = ""  # folder or hub id of a local model
     form: str = ""  # in which an address gives log-probabilities of prompts, "" for none
+    identity: Mapping[str, str] = field(default_factory=dict)  # of a local model
 
     @property
     def begins(self) -> str:
         """What texts of a local model begin with, "first" or "none"; "" for others."""
-        return getattr(self.place, "identity", {}).get("bos", "")
+        return self.identity.get("bos", "")
 
     @property
     def weights(self) -> dict[str, str | None]:
         """Name, and the hash of a local model's files or its commit, or why there is none."""
-        known = getattr(self.place, "identity", {}).get("revision")
+        known = self.identity.get("revision")
         if isinstance(self.place, Endpoint):
             why = f"served at {self.place.base_url}, where no weights can be seen"
         elif isinstance(self.place, Mapping):

@@ -297,7 +297,8 @@ def _record(results: Results) -> dict[str, Any]:
         "power": pd.DataFrame([row for one in results.powers for row in one.records]),
     }
     names = ("dataset", "split", "revision", "names", "text_columns", "label_column")
-    sources = [data.dataset, results.audit.told.comparison]
+    told = results.audit.told
+    sources = [data.dataset, told.comparison, told.model.log_probs]
     files = {source: partitions.find_file(source) for source in filter(None, sources)}
     return {
         "schema_version": SCHEMA_VERSION,

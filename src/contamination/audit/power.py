@@ -171,4 +171,4 @@ def tuned(lm: CausalLM, texts: Sequence[str], passes: int, seed: int) -> Iterato
         yield replace(lm, identity=lm.identity | {"revision": f"tuned:{storage.hash_of(known)}"})
     finally:
         adapted.unload()
-        del lm.model.peft_config
+        vars(lm.model).pop("peft_config", None)  # or the next copy would be called a second one

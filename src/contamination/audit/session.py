@@ -23,7 +23,6 @@ from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Settings, check_na
 from contamination.core import keys, storage
 from contamination.core.parameters import load_parameter_file
 from contamination.data import partitions
-from contamination.models.chat import ChatError
 from contamination.models.source import loaded_bytes
 
 FILE = "audit.yaml"  # what an audit was told, in the folder of its results
@@ -143,14 +142,14 @@ def plan_audit(
             "dcq: tuning_epochs starts a training (Appendix E of DCQ), which notebook 10 does: "
             "run the notebook with this file, or leave it out to audit"
         )
-    model = told.model
+    model, endpoints = told.model, collect_endpoints(told)
     local = [] if model.base_url or model.log_probs else model.names
     for unchecked in filter(None, map(check_name, local)):
         print(unchecked)
     if model.log_probs:
         log_probs.read(model.log_probs)  # raises before anything is written
     elif not is_dry:
-        asked.check_ready(collect_endpoints(told), told.dice.reference_models)
+        asked.check_ready(endpoints, told.dice.reference_models)
     log = evaluation_logs.read(told.data.dataset)
     told, loaded = read_rows(told, "text_columns" in values.get("data", {}), log)
     check_folder(outputs, told)
@@ -171,6 +170,11 @@ def plan_audit(
     name, split = prepared.names
     print(f'prompts call the data "{name}", split "{split}": --names NAME,SPLIT changes this')
     print(plan.announce_audit(prepared))
+    if told.power:
+        from contamination.audit.power import N_COPIES, PASSES
+
+        n = N_COPIES * len(PASSES)
+        print(f"power: {n} copies of each model will be trained on comparison rows and audited")
     if not is_dry:
         plan.refuse_above_cap(prepared)
     return prepared, log
@@ -250,25 +254,27 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     Errors as ``auditing.run``.
     """
-    from contamination.audit import page, power
+    from contamination.audit import page
+    from contamination.audit.power import Power
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers: list[power.Power] = []
+    powers: list[Power] = []
     stopped = ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
-        auditing.run(prepared, found, targets)
-        if prepared.told.power:
-            powers += [power.measure(prepared, one) for one in targets.values() if one.place]
-    except (KeyboardInterrupt, ChatError, ValueError, OSError) as error:
-        stopped = "by hand" if isinstance(error, KeyboardInterrupt) else str(error)
+        auditing.run(prepared, found, targets, powers)
+    except BaseException as error:
+        stopped = (
+            "by hand" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
+        )
         raise
     finally:
         results = page.Results(
             prepared, found, targets, log, powers, keys.mask_likely_keys(stopped)
         )
         written = page.write(results, outputs)
-        print("\n".join([*results.says, *results.noticed, f"the page: {written}"]), flush=True)
+        said = [*results.says, *results.noticed, *(line for one in powers for line in one.lines)]
+        print("\n".join([*said, f"the page: {written}"]), flush=True)
     return results.words
