@@ -172,7 +172,7 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     assert len(inputs) == 64 and name.endswith(".jsonl")
     has_list = found["lists"][0]["n_listed"] is not None
     assert len(found["scores_by_list"]) == 3 * has_list
-    assert {*json.loads((tmp_path / "out/unlisted_rows.json").read_text())} == {"harbour"}
+    assert (tmp_path / "out/unlisted_rows.json").exists() == bool(found["listed_rows"])
 
 
 def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words(tmp_path, ends_in):
