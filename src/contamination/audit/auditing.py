@@ -6,7 +6,7 @@ refused, or whose files are told apart without a model, needs none of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,25 +117,31 @@ def run(
     audit: Audit,
     found: dict[str, dict[str, Finding]],
     targets: dict[str, Target],
-    powers: list[Any],
-) -> None:
-    """Every method for every model, written into ``found``, ``targets`` and ``powers`` when done.
+    measure: Callable[[Target], Any] | None = None,
+) -> list[Any]:
+    """Every method for every model, written into ``found`` and ``targets`` as it is done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
-    will read it, and one at a time: two large ones do not fit. ``powers`` gets a ``power.Power``
-    of each model where that is asked for. Errors as :func:`target_of` and :func:`findings_of`.
+    will read it, and one at a time: two large ones do not fit. Errors as :func:`target_of` and
+    :func:`findings_of`.
+
+    Args:
+        measure: called with each model while it is loaded, such as ``power.measure``.
+
+    Returns:
+        What ``measure`` gave.
     """
+    measured = []
     for name in audit.model.names:
         is_asked = not audit.told.dry_run and not all(skip_reasons(audit).values())
         target = target_of(audit, name) if is_asked else Target(name_of(name), None)
         targets[target.name], found[target.name] = target, {}
         findings_of(audit, target, found[target.name])
-        if audit.told.power and is_asked:
-            from contamination.audit.power import measure
-
-            powers.append(measure(audit, target))
+        if measure and is_asked:
+            measured.append(measure(target))
         if target.identity:
             targets[target.name] = replace(target, place=None)
+    return measured
 
 
 def findings_of(

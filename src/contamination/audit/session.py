@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import psutil
 import yaml
 
 from contamination.audit import asked, auditing, comparison, evaluation_logs, log_probs, plan, rows
-from contamination.audit.command_line import BENCHMARKS
+from contamination.audit.benchmarks import BENCHMARKS
 from contamination.audit.finding import Finding, Target
 from contamination.audit.log_values import Log
 from contamination.audit.prepared import Audit, collect_endpoints
@@ -254,17 +255,17 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     Errors as ``auditing.run``.
     """
-    from contamination.audit import page
-    from contamination.audit.power import Power
+    from contamination.audit import page, power
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers: list[Power] = []
+    powers: list[power.Power] = []
     stopped = ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
-        auditing.run(prepared, found, targets, powers)
+        measure = partial(power.measure, prepared) if prepared.told.power else None
+        powers = auditing.run(prepared, found, targets, measure)
     except BaseException as error:
         stopped = (
             "by hand" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
