@@ -1,5 +1,6 @@
 """What an audit would have noticed: the largest tabulated sizes that are not above its own."""
 
+import re
 from itertools import product
 
 import pandas as pd
@@ -78,6 +79,19 @@ def test_the_page_has_the_numbers_of_the_simulation():
     assert f"{100 * made.mean():.1f} % of them on average" in noticed.WRONG
     assert f"at most {100 * null['shown'].max():.1f} % in any setting" in noticed.WRONG
     assert null["shown"].max() <= 0.06 + (0.05 * 0.95 / null["n_draws"].min()) ** 0.5
+
+
+def test_the_verdict_at_the_head_of_the_page_is_the_stored_one():
+    head = PAGE.split("## One command")[0]
+    stored = storage.read_csv(ROOT / "outputs/reference/demo/tables/audit_verdicts.csv")
+    says = stored.loc[stored["model"].eq("lab:contaminated"), "says"].item()
+    seen = re.search(r"At least \d+ of \d+ rows of sample test \(\d+ %\) were seen", says)[0]
+    assert seen in head and re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
+    said = noticed.describe(noticed.load(), MIN_K, 60, 60)
+    for times in ("sixteen times in", "four times in", "once in"):
+        assert re.search(rf"{times} [\d to]+ %", said)[0] in head
+    wrong = noticed.WRONG.split(" (docs/audit.md)")[0].partition("this rule said shown ")[2]
+    assert wrong in head
 
 
 def test_the_page_has_the_audits_of_models_that_were_trained():
