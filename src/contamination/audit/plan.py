@@ -316,7 +316,9 @@ def plan_table(audit: Audit) -> pd.DataFrame:
 
 
 def local_models(audit: Audit) -> list[str]:
-    """Folders or hub ids of the audited models that no address serves, in order."""
+    """Folders or hub ids of the audited models that are loaded here, in order."""
+    if audit.model.log_probs:
+        return []
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 
