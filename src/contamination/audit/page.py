@@ -200,7 +200,10 @@ def _page(results: Results, picture: str) -> str:
     return known.render(
         title=", ".join(f"{name} on {results.audit.names[0]}" for name in results.found),
         about=" · ".join([*about, _tool()]),
-        verdicts=results.tables["audit_verdicts"].to_dict("records"),
+        verdicts=[
+            row | {"says": row["says"].removeprefix(f"{row['model']}: {row['verdict']}. ")}
+            for row in results.tables["audit_verdicts"].to_dict("records")
+        ],
         missing=_said_of_missing(results),
         wrong=noticed.WRONG,
         noticed=_of_noticed(results),
@@ -239,7 +242,8 @@ def _of_rows(results: Results) -> list[dict[str, Any]]:
     caption = "Rows that are listed as seen, by their number in the file, from 0"
     if len(shown) < len(listed):
         caption += f" (those that stand out most: {len(shown)} of {len(listed)})"
-    return _part(shown, caption, "model index text p_value", REST)
+    model = "model " if len(results.found) > 1 else ""  # one model's name stands above
+    return _part(shown, caption, f"{model}index text p_value", REST)
 
 
 def _of_scores(results: Results) -> list[dict[str, Any]]:
