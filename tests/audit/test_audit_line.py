@@ -226,7 +226,7 @@ import sys, time
 start = time.perf_counter()
 from contamination.audit import command_line
 assert command_line.main(sys.argv[1:]) == 2
-slow = {"torch", "transformers", "datasets", "sklearn"} & set(sys.modules)
+slow = {"torch", "transformers", "datasets"} & set(sys.modules)
 print("imported:", sorted(slow))
 """
 

@@ -36,6 +36,7 @@ def ends_in(monkeypatch):
             print("progress")
             targets["lab:clean"] = Target("lab:clean", None)
             found["lab:clean"] = {name: Finding(why_not="x") for name in prepared.METHODS}
+            return []
 
         def decided(*arguments):
             (one,) = decide_all(*arguments).values()
