@@ -1,6 +1,6 @@
-"""What a wheel carries from outside ``src/``: the notebook and the sample of the audit.
+"""What a wheel carries from outside ``src/``: the sample of the audit.
 
-``contamination audit`` runs notebook 10, and outside a checkout it has to find it. So the build
+Outside a checkout ``contamination audit --data sample`` has to find the sample. So the build
 copies these files into the package, under the names that they have here; in a checkout and in an
 editable install ``storage.project_root`` names the checkout, and nothing is copied. All else
 about the build is in pyproject.toml.
@@ -11,7 +11,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CARRIED = ("notebooks/10_audit.ipynb", "params/audit/*.jsonl")
+CARRIED = ("params/audit/*.jsonl",)
 FOLDER = "contamination/project_files"  # ``storage.CARRIED``
 
 

@@ -26,9 +26,10 @@ import pandas as pd
 
 from contamination.audit import noticed
 from contamination.audit.decision import Comparison, text_features
+from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.verdicts import ALPHA
-from contamination.study import row_pools
+from contamination.study import baselines, four_methods, row_pools
 from contamination.study.crossed import CrossedScores
 from contamination.study.scores import all_detectors, crossed_scores, read_scores
 
@@ -41,6 +42,16 @@ DIFFERENCES = (0.0, 0.5, 1.0, 1.5)  # of the two files in each feature, in stand
 SHAPES = ("linear", "curved")  # how a made score depends on the features
 MADE_SHARES, EFFECTS = (0.1, 0.2, 1 / 3, 1.0), (1.0, 2.0, 4.0)
 LENGTHS = (0.0, 0.5, 1.0)  # difference in length of rows of the study
+SIZES = ((30, 20), (60, 60), (90, 180))  # suspected rows and comparison rows
+SHARES, COPIES = (0.1, 1 / 3, 2 / 3), (16, 4, 1)
+MODELS = {"1.4 million parameters": "pretraining", "29 million parameters": "larger"}
+# The study's detector of each method; DICE is asked by other rules.
+OF_METHOD = {
+    DCQ: four_methods.DCQ.name,
+    REPLICATION: four_methods.REPLICATION.name,
+    RANKING: four_methods.RANKING.name,
+    MIN_K: baselines.MIN_K.name,
+}
 COLUMNS = ["scores", "method", "n", "n_comparison", "share", "effect", "copies", "difference"]
 COLUMNS += ["shape", "n_draws", "shown", "listed", "false_names", "at_least", "covered"]
 
@@ -146,12 +157,12 @@ def simulate_made(n_null: int, n_draws: int) -> Iterator[dict[str, Any]]:
 
 def simulate_study(model: str, n_null: int, n_draws: int) -> Iterator[dict[str, Any]]:
     """Settings of the scores of the study's models of one size, by method."""
-    place, frame = [*noticed.MODELS].index(model), read_scores(noticed.MODELS[model])
-    asked = {name: of for name, of in noticed.OF_METHOD.items() if of in all_detectors(frame)}
+    place, frame = [*MODELS].index(model), read_scores(MODELS[model])
+    asked = {name: of for name, of in OF_METHOD.items() if of in all_detectors(frame)}
     for which, (method, detector) in enumerate(asked.items()):
         pools = [*crossed_scores(frame, detector).values()]
         null = [(60, 60, 0.0, 0, longer) for longer in LENGTHS]
-        grid = product(noticed.SIZES, noticed.SHARES, noticed.COPIES)
+        grid = product(SIZES, SHARES, COPIES)
         seen = [(*sizes, share, copies, 0.0) for sizes, share, copies in grid]
         for number, setting in enumerate([*null, *seen]):
             audits = study_audits(pools, *setting, seed=[2, place, which, number])
@@ -162,8 +173,20 @@ def simulate_study(model: str, n_null: int, n_draws: int) -> Iterator[dict[str, 
 
 
 PARTS = {"made": simulate_made} | {
-    part: partial(simulate_study, model) for model, part in noticed.MODELS.items()
+    part: partial(simulate_study, model) for model, part in MODELS.items()
 }
+
+
+def noticed_table(simulated: pd.DataFrame) -> pd.DataFrame:
+    """What the package carries of ``docs/audit_simulation.csv``.
+
+    Returns:
+        method, model (its size), n, n_comparison, share (0 to 1, of the suspected rows that were
+        seen), copies, n_draws and noticed, the share of simulated audits whose test rejects.
+    """
+    found = simulated[simulated["copies"].gt(0)].rename(columns={"scores": "model"})
+    columns = ["method", "model", "n", "n_comparison", "share", "copies", "n_draws", "shown"]
+    return found[columns].rename(columns={"shown": "noticed"}).reset_index(drop=True)
 
 
 def main() -> None:
@@ -182,7 +205,7 @@ def main() -> None:
     table = table.round({"share": 4})
     storage.write_csv(told.table, table)
     if {*told.parts} == {*PARTS} and told.table == TABLE:
-        storage.write_csv(noticed.PATH, noticed.table_of(table))
+        storage.write_csv(noticed.PATH, noticed_table(table))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ import pandas as pd
 
 from contamination.audit import auditing
 from contamination.audit.lab_models import Lab
-from contamination.audit.prepared import prepare
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import decide
 from contamination.core.statistics import share_interval
@@ -65,17 +64,17 @@ def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
     return files
 
 
-def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> tuple[str, str]:
+def ours(model: str, rows: Path, comparison: Path, n_quizzed: int) -> tuple[str, str]:
     """Whether the verdict is shown, and what each method says.
 
     It is refused where the texts alone allow no verdict above open.
     """
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
     told = {"model": {"names": [model]}, "data": data, "comparison": str(comparison)}
-    told |= {"n_instances": n_quizzed, "n_passages": N_ROWS}
-    audit = auditing.add_text_controls(prepare(Settings.read(told)))
-    target = auditing.target_of(audit, model, lab)
-    found = auditing.findings_of(audit, target, [], N_RESAMPLES)
+    told |= {"n_instances": n_quizzed, "n_passages": N_ROWS, "n_resamples": N_RESAMPLES}
+    audit = auditing.prepare(Settings.read(told | {"copies": COPIES}))
+    target = auditing.target_of(audit, model)
+    found = auditing.findings_of(audit, target)
     decided = decide(audit, target.name, target.truth, found)
     outcome = FLAGGED if decided.word == SHOWN else NOT_FLAGGED
     is_refused = not all(row["holds"] for row in audit.text_alone)
@@ -144,8 +143,8 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
         n_quizzed = N_QUIZZED if model.startswith(LAB) else N_QUIZZED_PRETRAINED
         data = {"dataset": str(rows), "names": [rows.stem, "test"]}
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
-        audit = prepare(Settings.read(told))
-        place = resolve_path(auditing.source_of(audit, model, lab))
+        audit = auditing.prepare(Settings.read(told | {"copies": COPIES}))
+        place = resolve_path(auditing.source_of(audit, model))
         base = str(lab.base()) if model.startswith(LAB) else ""
         texts = text_file(comparison, folder)
         runs = {
@@ -153,8 +152,8 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
             SAME: partial(benchleak, benchleak_main, place, rows, texts),
             TWINS: partial(contamcheck, contamcheck_main, place, rows, base, None),
             CONTROL: partial(contamcheck, contamcheck_main, place, rows, base, texts),
-            OURS: partial(ours, model, rows, comparison, lab, n_quizzed),
-            OURS_BUNDLED: partial(ours, model, rows, bundled, lab, n_quizzed),
+            OURS: partial(ours, model, rows, comparison, n_quizzed),
+            OURS_BUNDLED: partial(ours, model, rows, bundled, n_quizzed),
         }
         for tool, run in runs.items():
             start = time.process_time()

@@ -11,8 +11,8 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from contamination.audit import asked as asking
 from contamination.audit import (
-    announcing,
     auditing,
     completing,
     internals,
@@ -20,11 +20,9 @@ from contamination.audit import (
     options,
     plan,
 )
-from contamination.audit import asked as asking
 from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
-from contamination.audit.prepared import UNSEEN as UNSEEN_ROWS
 from contamination.audit.settings import Settings
 from contamination.core import overlap
 from contamination.core.parameters import ParameterError, load_parameter_file
@@ -43,8 +41,7 @@ LOCAL = {"names": ["lab:clean"]}
 
 def table_of(audit, found):
     """``audit.csv``, by method."""
-    decided = auditing.decide_all(audit, found, {})
-    return auditing.tables_of(audit, found, decided)["audit"].set_index("method")
+    return auditing.tables_of(audit, found, {})["audit"].set_index("method")
 
 
 def says(audit, found):
@@ -62,9 +59,8 @@ def prepared(
 ):
     """An audit; ``blocks`` are further parameters of notebook 10, such as methods and dcq."""
     values = {"model": model, "data": {"dataset": dataset, **data}, "comparison": comparison}
-    values |= {"n_instances": n, "n_passages": n_passages}
-    told = Settings.read(values | (blocks or {}), "parameters")
-    return auditing.add_text_controls(preparing.prepare(told))
+    values |= {"n_instances": n, "n_passages": n_passages, "n_resamples": 50}
+    return auditing.prepare(Settings.read(values | (blocks or {}), "parameters"))
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +221,7 @@ def test_the_plan_asks_quizzes_of_the_rows_that_have_options(tmp_path):
         place = written(tmp_path / f"{n_quizzes}.jsonl", [{"text": t, "label": "a"} for t in texts])
         audit = prepared(place, "", model=of_endpoint, n=60)
         cost = plan.plan_table(audit).set_index("method")
-        said, allow = announcing.announce_audit(audit), f"which {n_quizzes} of {len(texts)} rows"
+        said, allow = plan.announce_audit(audit), f"which {n_quizzes} of {len(texts)} rows"
         n_calls = cost["n_calls"].fillna(0)
         assert n_calls[preparing.DCQ] == plan.N_QUIZZES * n_quizzes
         assert (allow in said) == bool(n_quizzes)
@@ -274,8 +270,8 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
-        said = announcing.announce_audit(audit)
-        found = auditing.findings_of(audit, Target(MODEL, None), [], 9)
+        said = plan.announce_audit(audit)
+        found = auditing.findings_of(audit, Target(MODEL, None))
         table = table_of(audit, {MODEL: found})
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
@@ -366,9 +362,9 @@ def knowing_script(known):
 
 
 def findings_of(audit, base_url):
-    target = auditing.target_of(audit, MODEL, lab=None)
+    target = auditing.target_of(audit, MODEL)
     assert target.place.base_url == base_url
-    return {MODEL: auditing.findings_of(audit, target, [], 200)}
+    return {MODEL: auditing.findings_of(audit, target)}
 
 
 def test_a_model_that_knows_the_rows_is_recognised():
@@ -381,10 +377,6 @@ def test_a_model_that_knows_the_rows_is_recognised():
     assert table.loc[[preparing.DCQ, preparing.REPLICATION], "value"].eq(1).all()
     assert table.loc[preparing.DCQ, "n_at_least"] >= 20
     assert "gives no log-probabilities" in table.loc[preparing.MIN_K, "note"]
-    levels = auditing.controls_table(audit, found).set_index(["method", "control"])
-    assert levels.loc[(preparing.DCQ, UNSEEN_ROWS), "value"] == 0
-    # It knows the texts without their names as well, which decides nothing.
-    assert levels.loc[(preparing.REPLICATION, "dataset, general"), "value"] == 1
     said = says(audit, found)
     assert said.startswith(f"{MODEL}: shown. At least 2")
     assert "of 24 rows of sample test" in said
@@ -436,7 +428,7 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
-        assert announcing.announce_audit(audit).count(", 0 to ask") == 3
+        assert plan.announce_audit(audit).count(", 0 to ask") == 3
     assert capsys.readouterr().out == (
         f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
     )
@@ -549,8 +541,8 @@ def unchecked(monkeypatch):
 
 def test_an_untrained_model_is_refused_for_what_reads_log_probabilities(tiny_folder):
     audit = prepared(model={"names": [str(tiny_folder)]}, n=6, n_passages=6)
-    target = auditing.target_of(audit, str(tiny_folder), lab=None)
-    found = auditing.findings_of(audit, target, [], 50)
+    target = auditing.target_of(audit, str(tiny_folder))
+    found = auditing.findings_of(audit, target)
     for method in (preparing.MIN_K, preparing.RANKING):
         assert "do not prefer known texts" in found[method].why_not
 
@@ -561,18 +553,16 @@ def test_a_local_model_runs_every_method(tiny_folder):
     blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
     audit = prepared(model=model, n=6, n_passages=6, blocks=blocks)
     asking.check_ready(audit.asked)
-    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    target = auditing.target_of(audit, str(tiny_folder))
     assert target.name == "tiny-model"
-    found = auditing.findings_of(audit, target, audit.told.dice.reference_models, 50)
-    decided = auditing.decide_all(audit, {target.name: found}, {})
-    begins = {target.name: target.begins}
-    table = auditing.tables_of(audit, {target.name: found}, decided, begins)["audit"]
+    found = auditing.findings_of(audit, target)
+    table = auditing.tables_of(audit, {target.name: found}, {target.name: target})["audit"]
     table = table.set_index("method")
     assert not table["verdict"].isin([SHOWN]).any()
     assert table.loc[[preparing.MIN_K, preparing.RANKING, preparing.DCQ], "verdict"].eq(OPEN).all()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
-    assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
+    assert auditing.target_of(other, str(tiny_folder)).place.begin == [256]
     assert table.loc[preparing.DICE, "value"] == pytest.approx(0.5)
     worked = auditing.worked_instances(audit, found)
     assert worked.shape == (2, 7)
@@ -604,8 +594,8 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
         records = [{"text": text.format(start + n), "label": n % 2} for n in range(12)]
         both.append(written(tmp_path / f"{name}.jsonl", records))
     audit = prepared(*both, model={"names": [str(tiny_folder)]})
-    target = auditing.target_of(audit, str(tiny_folder), lab=None)
-    found = auditing.findings_of(audit, target, [], 50)
+    target = auditing.target_of(audit, str(tiny_folder))
+    found = auditing.findings_of(audit, target)
     table = table_of(audit, {target.name: found})
     assert table.loc[preparing.MIN_K, "verdict"] != NOT_RUN
     assert not found[preparing.REPLICATION].why_not

@@ -1,22 +1,19 @@
 """The audit in one line: what it makes of its words, what it refuses, what it asks first."""
 
-import html
 import json
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 import torch
 import yaml
 from notebook_files import ROOT
 
-from contamination.audit import asked, page
+from contamination.audit import asked, auditing, session
 from contamination.audit import command_line as audit
 from contamination.audit.local_models import load_model
-from contamination.audit.log_values import HARNESS, SCORES, Log
-from contamination.audit.settings import Data, Model, check_name
-from contamination.core import run
+from contamination.audit.settings import SAMPLE as SAMPLE_FILE
+from contamination.audit.settings import UNSEEN, Data, Model, Settings, check_name
 from contamination.models import local
 from contamination.models.source import loaded_bytes
 
@@ -38,12 +35,11 @@ def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
         "Min-k% Prob: not run, " in said and "DCQ, replication, option ranking: will be run" in said
     )
     assert "no calls, no cost" in said
-    given = run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
-    assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)
+    given = Settings.read(values_of(tmp_path))
+    assert (given.model.names, given.n_instances) == (["lab:clean"], 8)
 
 
 def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkeypatch):
-    """The notebook runs in the project's folder, where such a name leads elsewhere or nowhere."""
     sample, unseen = (ROOT / f"params/audit/{name}.jsonl" for name in ("sample", "unseen"))
     (tmp_path / "mine.jsonl").write_bytes(sample.read_bytes())
     (tmp_path / "later.jsonl").write_bytes(unseen.read_bytes())
@@ -51,11 +47,9 @@ def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkey
     words = ["--model", "lab:clean", "--label", "label", "--plan", "--rows", "8"]
     assert line(tmp_path, *words, "--data", "mine.jsonl", "--unseen", "later.jsonl") == 0
     values = values_of(tmp_path)
-    assert values["data"]["dataset"] == str(tmp_path / "mine.jsonl")
-    assert values["comparison"] == str(tmp_path / "later.jsonl")
+    assert (values["data"]["dataset"], values["comparison"]) == ("mine.jsonl", "later.jsonl")
     assert values["model"]["names"] == ["lab:clean"]
-    assert audit.from_here("mine.jsonl") == str(tmp_path / "mine.jsonl")
-    assert audit.from_here("owner/name") == "owner/name"
+    assert line(tmp_path, "--settings", "out/audit.yaml", "--plan") == 0
 
 
 def test_methods_that_are_not_named_are_not_asked_for(tmp_path, capsys):
@@ -85,7 +79,7 @@ def test_a_labelled_file_is_planned_with_a_line_for_each_of_its_kinds(tmp_path, 
 def test_the_sample_comes_with_its_label_and_its_comparison_rows(tmp_path):
     assert line(tmp_path, "--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8") == 0
     values = values_of(tmp_path)
-    assert (values["data"]["dataset"], values["comparison"]) == (audit.SAMPLE, audit.UNSEEN)
+    assert (values["data"]["dataset"], values["comparison"]) == (SAMPLE_FILE, UNSEEN)
     assert values["data"]["label_column"] == "label"
 
 
@@ -101,15 +95,15 @@ def test_what_an_audit_has_written_is_read_the_next_time(tmp_path, capsys):
 def test_files_in_settings_are_those_of_the_folder_where_the_line_was_given(
     tmp_path, monkeypatch, capsys
 ):
-    (tmp_path / "mine.jsonl").write_bytes((ROOT / audit.SAMPLE).read_bytes())
+    (tmp_path / "mine.jsonl").write_bytes((ROOT / SAMPLE_FILE).read_bytes())
     values = {"model": {"names": ["lab:clean"]}, "data": {"dataset": "mine.jsonl"}}
     values |= {"comparison": "", "n_instances": 8, "dry_run": True}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr(auditing, "run", lambda *_: pytest.fail("was run"))
     assert line(tmp_path, "--settings", "mine.yaml") == 0
     written = values_of(tmp_path)
-    assert written["data"]["dataset"] == str(tmp_path / "mine.jsonl")
+    assert written["data"]["dataset"] == "mine.jsonl"
     assert written["data"]["text_columns"] == ["text"]
     assert "mine.jsonl: 60 rows" in capsys.readouterr().out
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values | {"n_instancse": 8}))
@@ -120,7 +114,7 @@ def test_files_in_settings_are_those_of_the_folder_where_the_line_was_given(
 
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(asked, "check_ready", lambda *_: None)
-    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr(auditing, "run", lambda *_: pytest.fail("was run"))
     served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
     prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
     assert line(tmp_path, *served, *SAMPLE, *prices, "--rows", "8") == 2
@@ -155,7 +149,10 @@ def test_names_that_the_lab_does_not_have_are_refused(name):
         (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "write IN,OUT"),
         (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
-        (["--model", "m", *SAMPLE, "--served-at", "http://h/v1", "--device", "cpu"], "or base_url"),
+        (
+            ["--model", "m", *SAMPLE, "--served-at", "http://h/v1", "--device", "cpu"],
+            "model: device",
+        ),
         (["--model", "lab:clean", *SAMPLE, "--device", "tpu"], "want empty or cuda or mps or cpu"),
     ],
 )
@@ -204,7 +201,7 @@ def test_weights_larger_than_free_memory_are_refused(tmp_path):
     with (tmp_path / "model.safetensors").open("wb") as file:
         file.truncate(10**13)  # a hole: it takes no room on the disk
     with pytest.raises(ValueError, match=r"take 10000\.0 GB and .* are free"):
-        audit.check_memory([str(tmp_path)])
+        session.check_memory([str(tmp_path)])
 
 
 def test_weights_are_counted_once_and_as_they_are_loaded(tmp_path):
@@ -219,43 +216,9 @@ def test_weights_are_counted_once_and_as_they_are_loaded(tmp_path):
 
 @pytest.mark.parametrize("name", [*audit.BENCHMARKS, "gsm8k"])
 def test_a_benchmark_by_its_name_fits_the_notebook(name):
-    data = Data.read(audit.data_of(name, "", "", ""))
+    data = Data.read(session.data_of(name, "", "", ""))
     data.check()
     assert data.called[0].lower() == name.lower()
-
-
-def test_the_page_holds_the_verdict_and_the_methods_escaped(tmp_path):
-    methods = pd.DataFrame(
-        {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [60]}
-        | {"n_comparison": [60], "value": [0.5], "ci_low": [0.4], "ci_high": [0.6]}
-        | {"verdict": ["open"], "note": [None], "text_auc": 0.5, "p_adjusted": 0.4}
-        | {"share_at_least": None}
-    )
-    (tmp_path / "tables").mkdir()
-    methods.to_csv(tmp_path / "tables/audit.csv", index=False)
-    said = pd.DataFrame({"model": ["<b>m"], "verdict": ["open"], "says": ["<b>m: open. So."]})
-    said.to_csv(tmp_path / "tables/audit_verdicts.csv", index=False)
-    by_text = {"model": ["<b>m"], "method": "comparison rows", "control": "date rule, no model"}
-    by_text |= {"n": 120, "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "p_value": 1.0}
-    by_text = pd.DataFrame(by_text | {"decides": False, "holds": True})
-    by_text.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
-    data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
-    counts = {"file": ["dataset", "comparison"], "n_rows": [12, 8], "n_empty": [2, 0]}
-    counts = pd.DataFrame(counts | {"n_repeated": [17, 0], "n": [8, 8]})
-    file = page.write_verdict(tmp_path, data, counts)
-    text = file.read_text()
-    assert "&lt;b&gt;m: open. So." in text and "<b>m" not in text
-    assert "date rule, no model" in text and "0" * 40 in text
-    assert ">model<" not in text and ">n<" in text  # the line above names the one model
-    found = json.loads(file.with_suffix(".json").read_text())
-    assert found["evidence"][0]["verdict"] == found["verdicts"][0]["verdict"] == "open"
-    assert len(found["text_alone"]) == 1 and found["data"] == data
-    introduction, sentence = found["noticed"]
-    assert "small models" in introduction
-    assert sentence.startswith("DCQ, 60 rows and 60 comparison rows: seen sixteen times in")
-    assert html.escape(sentence) in text
-    assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
-    assert found["rows"][0]["n_empty"] == 2
 
 
 BAD = """
@@ -263,7 +226,7 @@ import sys, time
 start = time.perf_counter()
 from contamination.audit import command_line
 assert command_line.main(sys.argv[1:]) == 2
-slow = {"torch", "transformers", "datasets", "sklearn"} & set(sys.modules)
+slow = {"torch", "transformers", "datasets"} & set(sys.modules)
 print("imported:", sorted(slow))
 """
 
@@ -301,7 +264,7 @@ def test_a_plan_says_which_name_it_could_not_check_and_a_run_is_refused_at_once(
     assert line(tmp_path, *words, "--plan") == 0
     unchecked = 'whether there is a model "nosuch/model" could not be checked'
     assert capsys.readouterr().out.startswith(unchecked)
-    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr(auditing, "run", lambda *_: pytest.fail("was run"))
     assert line(tmp_path, *words) == 2
     assert capsys.readouterr().err.startswith(f"error: {unchecked}")
 
@@ -346,21 +309,4 @@ def test_files_of_many_kinds_are_planned_and_what_was_found_is_written(
     data = values_of(tmp_path)["data"]
     assert data["text_columns"] == [text]
     assert data.get("column_names", ["prompt", "label"]) == ["prompt", "label"]
-    run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
-
-
-def test_unlisted_rows_of_a_log_have_the_numbers_that_the_harness_gives_them(tmp_path):
-    """A log of a part of a task: its second row is row 7 of the task."""
-    (tmp_path / "tables").mkdir()
-    rows = pd.DataFrame({"model": "m", "index": [0, 1, 2], "is_listed": [True, False, False]})
-    empty = dict.fromkeys(("min_k_score", "completion_score", "quiz_score", "p_value"))
-    rows.assign(**empty).to_csv(tmp_path / "tables/audit_rows.csv", index=False)
-    lists = pd.DataFrame({"model": ["m"], "note": ["1 of 3 rows."], "n_listed": [1]})
-    lists.to_csv(tmp_path / "tables/audit_lists.csv", index=False)
-    found = pd.DataFrame({"doc_id": [4, 7, 9], "score": [1.0, 0.0, 1.0]})
-    log = Log(HARNESS, "m", "task", "test", found, pd.DataFrame(columns=SCORES))
-    counts = pd.DataFrame({"file": ["dataset"], "n_rows": [3], "n": [3]})
-    page.write_verdict(tmp_path, {"dataset": "log.jsonl", "names": ["task"]}, counts, None, log)
-    assert json.loads((tmp_path / page.UNLISTED).read_text()) == {"task": [7, 9]}
-    split = json.loads((tmp_path / "verdict.json").read_text())["scores_by_list"]
-    assert [row["value"] for row in split] == [pytest.approx(2 / 3), 1.0, 0.5]
+    Settings.read(values_of(tmp_path)).check()

@@ -83,8 +83,8 @@ def test_an_answer_of_a_served_model_climbs_at_most_twice(ways):
     with ScriptedServer(script) as server:
         audit = prepared(model=endpoint(server.base_url), n=4, n_passages=4)
         known = audit.rows.instances
-        target = auditing.target_of(audit, MODEL, lab=None)
-        auditing.findings_of(audit, target, [], 20)
+        target = auditing.target_of(audit, MODEL)
+        auditing.findings_of(audit, target)
     methods = {"quizzing.dcq", "completing.replication", "quizzing.ranking", "internals.min_k"}
     assert {method_of(way) for way in ways} >= {f"audit.{name}" for name in methods}
     quizzed = [way for way in ways if method_of(way) == "audit.quizzing.dcq"]
@@ -101,9 +101,8 @@ def test_an_answer_of_a_local_model_climbs_at_most_twice(
     blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
     blocks |= {"replication": {"completion_tokens": 2}}
     audit = prepared(model=model, n=4, n_passages=4, blocks=blocks)
-    target = auditing.target_of(audit, str(tiny_folder), lab=None)
-    references = audit.told.dice.reference_models
-    auditing.findings_of(audit, target, references, 20)
+    target = auditing.target_of(audit, str(tiny_folder))
+    auditing.findings_of(audit, target)
     assert len({method_of(way) for way in ways} - {""}) == 5
     assert max(map(climbs, ways)) == 2
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scripted_server import MODEL, ScriptedServer, good
 
-from contamination.audit import announcing, auditing, comparison, plan
-from contamination.audit.prepared import COMPARING, DICE, prepare
+from contamination.audit import auditing, comparison, plan
+from contamination.audit.prepared import COMPARING, DICE
 from contamination.audit.settings import Settings
 from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN
 
@@ -122,20 +122,19 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
         model = {"names": [MODEL], "base_url": server.base_url, "key_variable": ""}
         told = {"model": model, "data": data, "comparison": files[1]}
         told |= {"n_instances": 12, "n_passages": 12}
-        audit = auditing.add_text_controls(prepare(Settings.read(told)))
-        said, cost = announcing.announce_audit(audit), plan.plan_table(audit)
-        target = auditing.target_of(audit, MODEL, lab=None)
-        found = {MODEL: auditing.findings_of(audit, target, [], 50)}
+        audit = auditing.prepare(Settings.read(told))
+        said, cost = plan.announce_audit(audit), plan.plan_table(audit)
+        target = auditing.target_of(audit, MODEL)
+        found = {MODEL: auditing.findings_of(audit, target)}
         assert not server.bodies
     assert "tells dataset and comparison rows apart" in said and not cost["is_run"].any()
     (decided,) = auditing.decide_all(audit, found, {}).values()
     verdicts = decided.methods.set_index("method")["verdict"]
     assert verdicts[list(COMPARING)].eq(CONTROL_FAILS).all()
     assert verdicts[DICE] == NOT_RUN
-    controls = auditing.controls_table(audit, found)
-    counted = controls.set_index("control").loc[comparison.NEAR_COPIES]
-    assert counted["method"] == auditing.COMPARISON and counted["n"] == 12
-    controls = controls.query("method == @auditing.COMPARISON and decides")
+    controls = auditing.checks_table(audit)
+    assert controls.set_index("control").loc[comparison.NEAR_COPIES, "n"] == 12
+    controls = controls.query("decides")
     assert controls["holds"].eq(False).all()
     assert controls.set_index("control").loc[f"{by}, no model", "n"] == 24
     assert decided.says.startswith(f"{MODEL}: control fails. Without any model, ")
@@ -174,8 +173,8 @@ def test_rows_scored_with_their_label_are_checked_with_their_label(tmp_path):
     told = {"model": {"names": ["lab:clean"]}, "data": data, "comparison": str(files[1])}
     found = {}
     for form in ("text", "instance"):
-        audit = prepare(Settings.read(told | {"min_k": {"form": form}}))
-        found[form] = audit.scored_texts(audit.rows), auditing.add_text_controls(audit)
+        audit = auditing.prepare(Settings.read(told | {"min_k": {"form": form}}))
+        found[form] = audit.scored_texts(audit.rows), audit
     assert set(found["text"][0]) == set(drawn(2)) and not found["text"][1].refusal
     texts, audit = found["instance"]
     assert set(texts) == {f"text: {text}\nlabel: yes" for text in drawn(2)}

@@ -31,7 +31,6 @@ def test_a_log_is_known_by_its_contents_and_read_as_rows_with_its_score(tmp_path
     log = evaluation_logs.read(source)
     assert log.rows["question"].tolist() == ASKED
     assert log.rows["target"].tolist() == [f"{k} ships" for k in range(6)]
-    assert log.rows["output"].str.strip().tolist() == [f"I count {k}." for k in range(6)]
     assert log.rows["score"].tolist() == [1, 1, 0, 0, 0, 0]
     assert (log.model, log.task) == ("some/model", "harbour")
     (score,) = log.scores.to_dict("records")
@@ -123,7 +122,7 @@ def test_a_question_with_several_filters_is_one_row_and_each_filter_has_its_scor
     assert log.scores["mean_of_samples"].tolist() == pytest.approx([1 / 6, 0.5])
 
 
-def test_options_ranked_by_likelihood_are_answered_by_the_likeliest(tmp_path):
+def test_the_right_one_of_options_ranked_by_likelihood_is_its_text(tmp_path):
     asked = "Question: Where is it?\nAnswer:"
     sent = {f"gen_args_{n}": {"arg_0": asked, "arg_1": f" {word}"} for n, word in enumerate("ab")}
     likely = [[["-7.5", "False"]], [["-3.25", "True"]]]
@@ -131,7 +130,7 @@ def test_options_ranked_by_likelihood_are_answered_by_the_likeliest(tmp_path):
     for arguments, resps in ((sent, likely), (as_lists, [[[-7.5, False]], [[-3.25, True]]])):
         sample = harness_sample(0, 1.0, "acc", arguments=arguments, resps=resps, target="1")
         log = evaluation_logs.read(harness_log(tmp_path, [sample]))
-        assert log.rows[["target", "output", "shown"]].iloc[0].tolist() == ["b", "b", asked]
+        assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
 
 
 def test_a_chat_is_read_without_its_json(tmp_path):
@@ -292,7 +291,7 @@ def test_values_of_another_shape_give_a_log_or_one_line(tmp_path_factory, surpri
             assert "\n" not in str(error)
             continue
         assert "\n" not in evaluation_logs.describe_log(source, log)
-        assert log.rows["output"].map(type).eq(str).all()
+        assert log.rows["target"].map(type).eq(str).all()
         assert log.scores["value"].map(math.isfinite).all()
         json.loads(log.scores.to_json(orient="records"))
 

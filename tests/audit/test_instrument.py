@@ -69,8 +69,8 @@ def test_a_server_is_refused_unless_it_prefers_known_texts(server, why):
         audit = prepared(
             model=endpoint(served.base_url), n=4, n_passages=4, blocks={"methods": ["min_k"]}
         )
-        target = auditing.target_of(audit, MODEL, lab=None)
-        found = auditing.findings_of(audit, target, [], 20)
+        target = auditing.target_of(audit, MODEL)
+        found = auditing.findings_of(audit, target)
     assert why in found[MIN_K].why_not and bool(found[MIN_K].why_not) == bool(why)
     row = table_of(audit, {MODEL: found}).loc[MIN_K]
     assert (row["verdict"] == NOT_RUN) == bool(why)
@@ -88,8 +88,8 @@ def test_one_row_that_a_server_refuses_is_left_out_named_and_counted():
                 return Reply({"error": {"message": "longer than the context"}}, status=400)
             return right(body["prompt"])
 
-        target = auditing.target_of(audit, MODEL, lab=None)
-        found = auditing.findings_of(audit, target, [], 20)
+        target = auditing.target_of(audit, MODEL)
+        found = auditing.findings_of(audit, target)
     row = table_of(audit, {MODEL: found}).loc[MIN_K]
     assert (row["n"], row["n_comparison"]) == (7, 8)
     index = audit.rows.rows["index"][2]

@@ -1,43 +1,19 @@
 """An audit that is interrupted: its page has what was found, and says which parts are missing."""
 
 import json
+import os
+import signal
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from contamination.audit import auditing, command_line, page
-from contamination.audit.finding import Target
-from contamination.audit.prepared import DCQ, METHODS, MIN_K, REPLICATION, prepare
-from contamination.audit.settings import Settings
-from contamination.core.run import RunError, failed_tables
-from contamination.core.storage import Outputs
+from contamination.audit import auditing, command_line
+from contamination.audit.finding import Finding, Target
+from contamination.audit.prepared import DCQ, METHODS, MIN_K, REPLICATION
+from contamination.models.chat import ChatError
 
-SAMPLE = "params/audit/sample.jsonl"
-WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", SAMPLE, "--label", "label"]
-
-
-def prepared():
-    told = {"model": {"names": ["lab:contaminated", "lab:clean"]}, "data": {"dataset": SAMPLE}}
-    return prepare(Settings.read(told | {"n_instances": 8, "n_passages": 8}))
-
-
-def write_so_far(folder, by_model):
-    """Tables of an audit in which some methods of some models were done, none of them run."""
-    audit = prepared()
-    outputs = Outputs()
-    outputs._target = folder
-    found = {}
-    for name, methods in by_model.items():
-        every = auditing.findings_of(audit, Target(name, None), (), 10)
-        found[name] = {method: every[method] for method in methods}
-    auditing.write_tables(outputs, audit, found, {})
-
-
-def test_after_each_method_all_that_is_there_is_handed_on():
-    kept = []
-    keep = lambda so_far: kept.append(list(so_far))  # noqa: E731
-    auditing.findings_of(prepared(), Target("lab:clean", None), (), 10, keep)
-    assert kept == [list(METHODS[:n]) for n in range(1, len(METHODS) + 1)]
+WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", "sample", "--rows", "8"]
 
 
 def test_missing_are_methods_without_a_row_of_every_model():
@@ -52,44 +28,59 @@ def test_missing_are_methods_without_a_row_of_every_model():
     ("error", "code", "why"),
     [
         (KeyboardInterrupt(), 130, "(by hand)"),
-        (
-            RunError("10_audit: stopped: <kernel> died"),
-            2,
-            "(10_audit: stopped: &lt;kernel&gt; died",
-        ),
+        (ChatError("http://h/v1 <refused> the key"), 2, "(http://h/v1 &lt;refused&gt; the key)"),
     ],
 )
 def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     tmp_path, monkeypatch, capsys, error, code, why
 ):
-    def interrupted(_, __, outputs, ___):
-        folder = tmp_path / "staged"
-        write_so_far(folder, {"lab:contaminated": METHODS, "lab:clean": [DCQ, REPLICATION]})
-        target = failed_tables(outputs, "10_audit")
-        target.parent.mkdir()
-        (folder / "tables").rename(target)
+    def interrupted(audit, found, targets, _):
+        for name, methods in {"lab:contaminated": METHODS, "lab:clean": [DCQ]}.items():
+            targets[name] = Target(name, None)
+            found[name] = {method: Finding(why_not="x") for method in methods}
         raise error
 
-    monkeypatch.setattr(command_line, "run_notebook", interrupted)
-    out = tmp_path / "out"
-    assert command_line.main([*WORDS, "--rows", "8", "--output", str(out)]) == code
-    assert f"what was found so far: {out / 'verdict.html'}" in capsys.readouterr().out
-    text, said = (out / "verdict.html").read_text(), json.loads((out / "verdict.json").read_text())
-    lacks = ", ".join(METHODS[2:])
-    assert f"{why}" in text and f"This page lacks these parts: lab:clean: {lacks}." in text
-    assert said["missing"] == {"lab:clean": list(METHODS[2:])}
-    assert [row["model"] for row in said["verdicts"]] == ["lab:contaminated", "lab:clean"]
+    monkeypatch.setattr(auditing, "run", interrupted)
+    assert command_line.main([*WORDS, "--output", str(tmp_path)]) == code
+    assert "the page: " in capsys.readouterr().out
+    text = (tmp_path / "verdict.html").read_text()
+    assert why in text and f"lab:clean: {REPLICATION}, " in text
+    assert "lab:contaminated: every" not in text
+    found = json.loads((tmp_path / "verdict.json").read_text())
+    assert found["missing"] == {"lab:clean": [name for name in METHODS if name != DCQ]}
+    assert len(found["evidence"]) == len(METHODS) + 1
 
 
-def test_where_nothing_was_found_the_page_says_so(tmp_path):
-    stopped = page.Stopped("by hand", ["m"], tmp_path / "nowhere")
-    counts = auditing.rows_table(prepared())
-    file = page.write_verdict(tmp_path, {"dataset": "d"}, counts, stopped)
-    assert "This page lacks these parts: m: every method." in file.read_text()
+@pytest.mark.parametrize("error", [ChatError("the key is refused"), KeyboardInterrupt()])
+def test_an_audit_that_stops_at_once_leaves_a_page_too(tmp_path, monkeypatch, error):
+    def stopped(*_):
+        raise error
+
+    monkeypatch.setattr(auditing, "run", stopped)
+    assert command_line.main([*WORDS, "--output", str(tmp_path)]) in (2, 130)
+    assert "every method" in (tmp_path / "verdict.html").read_text()
 
 
-def test_the_page_of_a_whole_audit_speaks_of_no_missing_part(tmp_path):
-    write_so_far(tmp_path, {"lab:clean": METHODS})
-    file = page.write_verdict(tmp_path, {"dataset": "d"}, auditing.rows_table(prepared()))
-    assert "interrupted" not in file.read_text()
-    assert json.loads(file.with_suffix(".json").read_text())["missing"] == {}
+def test_a_signal_to_end_leaves_a_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(auditing, "run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    assert command_line.main([*WORDS, "--output", str(tmp_path)]) == 130
+    assert "interrupted (by hand)" in (tmp_path / "verdict.html").read_text()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_was_found_before_a_method_failed_is_kept(monkeypatch):
+    """The second method of a model fails for good: the first one is there."""
+    found = {}
+
+    def run(name, *_):
+        if name == REPLICATION:
+            raise ChatError("the server is down")
+        return Finding(why_not="x")
+
+    monkeypatch.setattr(auditing, "_run", run)
+    monkeypatch.setattr(auditing, "skip_reasons", lambda _: dict.fromkeys(METHODS, ""))
+    monkeypatch.setattr("contamination.audit.internals.probed", lambda asked, target: (target, ""))
+    with pytest.raises(ChatError):
+        auditing.findings_of(SimpleNamespace(asked=None), Target("m", object()), found)
+    assert list(found) == [DCQ]

@@ -1,5 +1,6 @@
 """What an audit would have noticed: the largest tabulated sizes that are not above its own."""
 
+import re
 from itertools import product
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.audit import noticed
-from contamination.audit.prepared import MIN_K
+from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 
 
@@ -45,7 +46,9 @@ def test_the_table_of_the_package_has_every_setting_once():
     table = noticed.load()
     keys = ["method", "model", "n", "n_comparison", "share", "copies"]
     assert not table.duplicated(keys).any() and table["noticed"].between(0, 1).all()
-    assert {*table["method"]} == {*noticed.OF_METHOD} and {*table["model"]} == {*noticed.MODELS}
+    assert {*table["method"]} == {DCQ, REPLICATION, RANKING, MIN_K} and table[
+        "model"
+    ].nunique() == 2
 
 
 PAGE = (ROOT / "docs/audit.md").read_text()
@@ -54,23 +57,41 @@ PAGE = (ROOT / "docs/audit.md").read_text()
 def test_the_page_has_the_numbers_of_the_simulation():
     table = noticed.load()
     of_min_k = table[table["method"].eq(MIN_K)]
-    for (n, m), share in product(noticed.SIZES, noticed.SHARES):
+    for (n, m), share in product(((30, 20), (60, 60), (90, 180)), (0.1, 1 / 3, 2 / 3)):
         rows = of_min_k[of_min_k["n"].eq(n) & of_min_k["n_comparison"].eq(m)]
         rows = rows[(rows["share"] - share).abs() < 0.01]
         cells = [
             " / ".join(f"{100 * one:.0f}" for one in rows.loc[rows["copies"].eq(c), "noticed"])
-            for c in noticed.COPIES
+            for c in (16, 4, 1)
         ]
         assert f"| {n}, {m} | {100 * share:.0f} % | {' % | '.join(cells)} % |" in PAGE
     simulated = storage.read_csv(ROOT / "docs/audit_simulation.csv")
-    pd.testing.assert_frame_equal(noticed.table_of(simulated), table, check_dtype=False)
+    exposed = simulated[simulated["copies"].gt(0)].rename(columns={"scores": "model"})
+    exposed = exposed.rename(columns={"shown": "noticed"})[[*table]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(exposed, table, check_dtype=False)
     null = simulated[simulated["share"].eq(0)]
     made = null.loc[null["scores"].eq("made"), "shown"]
     assert f"in {100 * made.mean():.1f} % of these audits on average" in PAGE
     assert f"in {100 * made.max():.1f} % in the worst setting" in PAGE
     of_study = null.loc[null["scores"].ne("made"), "shown"].max()
     assert f"at most {100 * of_study:.1f} %" in PAGE
+    # What every page of an audit says of itself.
+    assert f"{100 * made.mean():.1f} % of them on average" in noticed.WRONG
+    assert f"at most {100 * null['shown'].max():.1f} % in any setting" in noticed.WRONG
     assert null["shown"].max() <= 0.06 + (0.05 * 0.95 / null["n_draws"].min()) ** 0.5
+
+
+def test_the_verdict_at_the_head_of_the_page_is_the_stored_one():
+    head = PAGE.split("## One command")[0]
+    stored = storage.read_csv(ROOT / "outputs/reference/demo/tables/audit_verdicts.csv")
+    says = stored.loc[stored["model"].eq("lab:contaminated"), "says"].item()
+    seen = re.search(r"At least \d+ of \d+ rows of sample test \(\d+ %\) were seen", says)[0]
+    assert seen in head and re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
+    said = noticed.describe(noticed.load(), MIN_K, 60, 60)
+    for times in ("sixteen times in", "four times in", "once in"):
+        assert re.search(rf"{times} [\d to]+ %", said)[0] in head
+    wrong = noticed.WRONG.split(" (docs/audit.md)")[0].partition("this rule said shown ")[2]
+    assert wrong in head
 
 
 def test_the_page_has_the_audits_of_models_that_were_trained():

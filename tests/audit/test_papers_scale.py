@@ -10,7 +10,8 @@ from scripted_server import MODEL, ScriptedServer, good, question
 from test_audit import prepared, table_of, tiny_folder, unchecked  # noqa: F401 (a fixture)
 
 from contamination.audit import auditing, internals, options, plan, quizzing
-from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION, prepare
+from contamination.audit.auditing import prepare
+from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
 from contamination.audit.settings import Settings
 from contamination.core import storage
 from contamination.core.verdicts import (
@@ -83,8 +84,8 @@ def audit_of(dataset, url, methods, blocks=None, names=(MODEL,), **data):
 
 def found_by(audit):
     return {
-        target.name: auditing.findings_of(audit, target, [], 200)
-        for target in (auditing.target_of(audit, name, None) for name in audit.model.names)
+        target.name: auditing.findings_of(audit, target)
+        for target in (auditing.target_of(audit, name) for name in audit.model.names)
     }
 
 
@@ -137,13 +138,6 @@ def test_the_quiz_of_the_paper_from_file_to_tables(parks, tmp_path):
 
 def partitions_options():
     return [f"option_{letter}" for letter in "abcd"]
-
-
-@pytest.mark.parametrize("share, interval", [(0, (0, 0.49)), (100, (0.51, 1))])
-def test_answers_that_are_all_alike_have_an_interval_with_a_width(share, interval):
-    level = {"max_pct": share, "ci_low_pct": share, "ci_high_pct": share, "n": 4}
-    assert quizzing.shares_of(level) == pytest.approx((share / 100, *interval), abs=0.005)
-    assert quizzing.shares_of(level | {"ci_low_pct": 20, "ci_high_pct": 60})[1:] == (0.2, 0.6)
 
 
 def test_options_that_look_like_formulas_come_back_as_they_were_written(tmp_path):
@@ -297,8 +291,8 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     audit = prepared(str(tmp_path / "own.jsonl"), "", {"names": [folder]}, 8, 100, blocks, **data)
     assert (len(audit.rows.rows), len(audit.unseen.rows)) == (12, 12)
     assert audit.refusal and not plan.skip_reasons(audit)[MIN_K]  # scored beside the words
-    target = auditing.target_of(audit, folder, None)
-    found = {target.name: auditing.findings_of(audit, target, [folder] * 2, 50)}
+    target = auditing.target_of(audit, folder)
+    found = {target.name: auditing.findings_of(audit, target)}
     evidence = table_of(audit, found)
     tables = auditing.paper_tables(found)
     scores = tables["audit_min_k"].set_index("method")

@@ -1,18 +1,19 @@
-"""An audit inside an evaluation: exit codes, several datasets, logs as data, verdict.json."""
+"""An audit inside an evaluation: exit codes, logs as data, verdict.json."""
 
 import json
 import re
 import shlex
+from dataclasses import replace
 
 import jsonschema
-import pandas as pd
 import pytest
 import yaml
 from made_logs import ASKED, harness_log, inspect_log
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import arguments, command_line, page, prepared
+from contamination.audit import auditing, command_line, page, prepared
+from contamination.audit.finding import Finding, Target
 from contamination.audit.settings import Data
 from contamination.core import verdicts
 from contamination.lab.tokenizer import train_tokenizer
@@ -27,30 +28,25 @@ def line(tmp_path, *words):
 
 @pytest.fixture
 def ends_in(monkeypatch):
-    """A run of the notebook ends in verdicts that are given beforehand, one list for each run."""
+    """An audit whose methods end in verdicts that are given beforehand."""
+    decide_all = auditing.decide_all
 
-    def given(*runs):
-        left = list(runs)
-
-        def run_notebook(_, parameters, outputs, __):
+    def given(*words):
+        def run(audit, found, targets, _):
             print("progress")
-            data = yaml.safe_load(parameters.read_text())["data"]
-            table = pd.DataFrame(
-                {"method": prepared.METHODS[: len(left[0])], "verdict": left.pop(0)}
-            )
-            word = next(one for one in verdicts.OF_AUDIT if one in [*table["verdict"]])
-            table = table.assign(model="lab:clean", dataset=" ".join(data.get("names", ["d"])), n=8)
-            numbers = ["value", "ci_low", "ci_high", "text_auc", "p", "p_adjusted"]
-            numbers += ["share_at_least"]
-            texts = ["truth", "note", "statistic"]
-            table = table.assign(**dict.fromkeys(numbers, 0.5), **dict.fromkeys(texts, "x"))
-            table = table.assign(n_comparison=8, n_at_least=4)
-            (outputs / "tables").mkdir()
-            table.to_csv(outputs / "tables/audit.csv", index=False)
-            says = {"model": ["lab:clean"], "verdict": [word], "says": [f"lab:clean: {word}."]}
-            pd.DataFrame(says).to_csv(outputs / "tables/audit_verdicts.csv", index=False)
+            targets["lab:clean"] = Target("lab:clean", None)
+            found["lab:clean"] = {name: Finding(why_not="x") for name in prepared.METHODS}
+            return []
 
-        monkeypatch.setattr(command_line, "run_notebook", run_notebook)
+        def decided(*arguments):
+            (one,) = decide_all(*arguments).values()
+            every = [*words, *["not run"] * 5][:5]
+            word = next(one for one in verdicts.OF_AUDIT if one in words)
+            known = {"word": word, "says": f"lab:clean: {word}."}
+            return {"lab:clean": replace(one, methods=one.methods.assign(verdict=every), **known)}
+
+        monkeypatch.setattr(auditing, "run", run)
+        monkeypatch.setattr(auditing, "decide_all", decided)
 
     return given
 
@@ -71,7 +67,7 @@ WORDS = ["--model", "lab:clean", "--rows", "6"]
 def test_the_exit_code_says_whether_a_verdict_is_one_of_the_words(
     tmp_path, ends_in, fail_on, found, code
 ):
-    ends_in(found)
+    ends_in(*found)
     words = ["--fail-on", *fail_on] if fail_on else []
     assert line(tmp_path, *WORDS, "--data", "sample", *words) == code
     assert (tmp_path / "out/verdict.html").exists()
@@ -87,7 +83,7 @@ def test_a_word_that_is_no_verdict_is_refused_and_an_error_is_told_from_a_verdic
 
 
 def test_a_quiet_audit_prints_errors_alone(tmp_path, capfd, ends_in):
-    ends_in(["shown"])
+    ends_in("shown")
     words = [*WORDS, "--data", "sample", "--quiet"]
     assert line(tmp_path, *words, "--fail-on", "shown") == 1
     assert capfd.readouterr() == ("", "")
@@ -106,45 +102,6 @@ def test_a_quiet_audit_asks_no_question(tmp_path, capfd, monkeypatch):
     served += ["--price-date", "2026-01-31", "--rows", "6", "--data", "sample", "--quiet"]
     assert line(tmp_path, *served) == 2
     assert "add --yes" in capfd.readouterr().err
-
-
-def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsys, ends_in):
-    ends_in(["open"], ["shown"], ["open"])
-    (tmp_path / "harbour.jsonl").write_text("".join(json.dumps({"text": q}) + "\n" for q in ASKED))
-    others = tmp_path / "others.txt"
-    others.write_text("".join(f"Which train left station {k} at noon today?\n" for k in range(6)))
-    data = [
-        harness_log(tmp_path / "a"),
-        inspect_log(tmp_path / "b"),
-        str(tmp_path / "harbour.jsonl"),
-    ]
-    words = [*WORDS, "--data", *data, "--unseen", *[str(others)] * 3, "--fail-on", "shown"]
-    assert line(tmp_path, *words) == 1
-    said = capsys.readouterr().out
-    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert folders == ["harbour", "harbour-2", "samples_harbour_2026-01-31T10-20-30.123456"]
-    assert said.count("lab:clean: ") == 6  # the plan of each, and what each ends in
-    assert said.index("written for the next time") > said.rindex("no calls, no cost")
-    for folder in folders:
-        found = json.loads((tmp_path / "out" / folder / "verdict.json").read_text())
-        CHECK.validate(found)
-        assert f"the page: {tmp_path / 'out' / folder / 'verdict.html'}" in said
-    values = yaml.safe_load((tmp_path / "out" / folders[2] / "audit.yaml").read_text())
-    assert values["comparison"] == str(others)
-
-
-@pytest.mark.parametrize(
-    ("data", "unseen"), [(["sample", "sample"], []), (["sample", "gsm8k"], ["a.jsonl"])]
-)
-def test_datasets_are_distinct_and_each_has_its_comparison_rows(tmp_path, capsys, data, unseen):
-    words = [*WORDS, "--data", *data, *(["--unseen", *unseen] if unseen else [])]
-    assert line(tmp_path, *words) == 2
-    assert "--unseen one file for each" in capsys.readouterr().err
-
-
-def test_of_several_datasets_all_are_checked_before_anything_is_written(tmp_path, capsys):
-    assert line(tmp_path, *WORDS, "--data", "sample", "none.jsonl") == 2
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_log_of_an_evaluation_is_planned_under_the_name_of_its_task(tmp_path, capsys):
@@ -172,7 +129,7 @@ def test_placebos_name_no_split_of_the_log(tmp_path):
 
 
 def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in):
-    ends_in(["shown"])
+    ends_in("shown")
     assert line(tmp_path, *WORDS, "--data", inspect_log(tmp_path)) == 0
     text = (tmp_path / "out/verdict.html").read_text()
     assert "The score that the log of the evaluation states" in text
@@ -189,7 +146,7 @@ def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in
 
 @pytest.mark.usefixtures("one_thread")
 def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
-    """An untrained model of two blocks, asked by the notebook itself."""
+    """An untrained model of two blocks."""
     tokenizer = train_tokenizer(ASKED, vocabulary=300)
     (tmp_path / "tiny").mkdir()
     saved(tmp_path / "tiny", tiny_llama(tokenizer, context=1024), tokenizer)
@@ -211,14 +168,17 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     )
     assert {row["method"] for row in found["evidence"]} == {*prepared.METHODS}
     assert found["text_alone"] and found["evaluation"]
+    ((model,), (name, inputs)) = found["models"], next(iter(found["files"].items()))
+    assert model["weights"].startswith("sha256:") and model["why_none"] == ""
+    assert len(inputs) == 64 and name.endswith(".jsonl")
     has_list = found["lists"][0]["n_listed"] is not None
     assert len(found["scores_by_list"]) == 3 * has_list
-    assert {*json.loads((tmp_path / "out/unlisted_rows.json").read_text())} == {"harbour"}
+    assert (tmp_path / "out/unlisted_rows.json").exists() == bool(found["listed_rows"])
 
 
 def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words(tmp_path, ends_in):
     CHECK.check_schema(SCHEMA)
-    ends_in(["shown"])
+    ends_in("shown")
     line(tmp_path, *WORDS, "--data", "sample")
     found = json.loads((tmp_path / "out/verdict.json").read_text())
     assert {*found} == {*SCHEMA["properties"]} == {*SCHEMA["required"]}
@@ -237,15 +197,16 @@ PAGE = (ROOT / "docs/pipeline.md").read_text()
 def test_the_workflow_of_the_page_is_yaml_whose_line_the_audit_takes():
     (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
     steps = yaml.safe_load(block)["jobs"]["evaluate"]["steps"]
-    (words,) = [
-        shlex.split(step["run"]) for step in steps if "contamination audit" in step.get("run", "")
-    ]
-    told = arguments.parse_options(words[words.index("audit") + 1 :])
-    assert told.fail_on == ["shown"] and len(told.data) == len(told.unseen) == 1
+    (given,) = [step["with"] for step in steps if step.get("uses") == "./contamination"]
+    assert {*given} <= {*yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]}
+    told = command_line.parse_options(
+        shlex.split(given["arguments"].replace("${{ ", "").replace(" }}", ""))
+    )
+    assert told.model and told.data and told.unseen and given["fail-on"] in verdicts.OF_AUDIT
 
 
 def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypatch):
-    known = {*arguments.parser()._option_string_actions}
+    known = {*command_line.parser()._option_string_actions}
     elsewhere = {"--log_samples", "--log-format", "--model_args", "--tasks", "--output_path"}
     elsewhere.add("--samples")
     assert {*re.findall(r"--[a-z][a-z_-]+", PAGE)} <= known | elsewhere
@@ -256,7 +217,7 @@ def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypa
     codes = [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.M)]
     assert codes == [0, command_line.FOUND, command_line.ERROR, command_line.INTERRUPTED]
     # The lines of Python that the page shows.
-    ends_in(["shown"])
+    ends_in("shown")
     monkeypatch.chdir(tmp_path)
     words = ["--data", inspect_log(tmp_path), "--output", "contamination-audit"]
     assert command_line.main([*WORDS, *words]) == 0

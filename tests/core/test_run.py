@@ -1,7 +1,6 @@
 """The runner: each test is a way in which a plain papermill run goes wrong."""
 
 import errno
-import io
 import json
 import os
 import signal
@@ -105,27 +104,6 @@ def test_an_interrupted_run_keeps_its_tables_too(tmp_path, parameter_file, monke
         run_cells(tmp_path, parameter_file, TABLE)
     assert (run.failed_tables(tmp_path / "out", "01_x") / "t.csv").exists()
     assert not (tmp_path / "out/tables").exists()
-
-
-BARS = [
-    "import sys, warnings",
-    "for n in (1, 20, 3):\n    print(f'\\rbar {n}', end='', file=sys.stderr, flush=True)",
-    "print('\\rbar \\x1b[2J', end='', file=sys.stderr, flush=True)",
-    "warnings.warn('something else')",
-    "import os\nprint(os.environ.get('CONTAMINATION_PROGRESS'))",
-]
-
-
-def test_bars_of_a_kernel_reach_the_terminal_as_one_line_and_nothing_else(tmp_path, parameter_file):
-    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, *BARS)
-    terminal = io.StringIO()
-    target = run.run_notebook(notebook, parameter_file, tmp_path / "out", terminal)
-    *shown, last = terminal.getvalue().split("\r\x1b[K")[1:]  # each begins by clearing the line
-    assert set(shown) <= {"bar 1", "bar 20", "bar 3", r"bar \x1b[2J"} and last == ""
-    assert shown[-1] == r"bar \x1b[2J"
-    assert "something else" in target.read_text() and '"1\\n"' in target.read_text()
-    run.run_notebook(notebook, parameter_file, tmp_path / "out")
-    assert '"None\\n"' in target.read_text(), "nobody watches, so nothing is measured"
 
 
 def test_failure_names_cell_heading_and_parameter_file(tmp_path, parameter_file):

@@ -13,12 +13,11 @@ from wheels import built
 
 import contamination
 from contamination import __main__ as command
-from contamination.audit import arguments
+from contamination.audit import command_line
 from contamination.core import run, storage
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CARRIED = [f"params/audit/{name}.jsonl" for name in ("sample", "unseen")]
-CARRIED = ["notebooks/10_audit.ipynb", *CARRIED]
 
 
 def printed(capsys, *words, code=0):
@@ -50,21 +49,21 @@ def test_help_of_the_audit_is_one_screen_and_names_every_option(capsys):
     lines = shown.splitlines()
     assert len(lines) < 24  # the prompt takes one
     assert max(map(len, lines)) < 100
-    for action in arguments.parser()._actions:
+    for action in command_line.parser()._actions:
         if action.dest != "help":
             assert action.option_strings[-1] in shown
-    for known in arguments.BENCHMARKS:
+    for known in command_line.BENCHMARKS:
         assert known in shown
     for name in ("rows", "passages"):
-        assert f"({arguments.parser().get_default(name)})" in shown
+        assert f"({command_line.parser().get_default(name)})" in shown
 
 
 @pytest.mark.parametrize(
     ("words", "cure"),
     [
         (["adit"], "contamination --help lists all"),
-        (["audit"], "--model and --data are needed, or --settings"),
-        (["audit", "--model", "lab:clean"], "--model and --data are needed, or --settings"),
+        (["audit"], "--model and --data are needed, or --log-probs, or --settings"),
+        (["audit", "--model", "lab:clean"], "--model and --data are needed, or --log-probs, or"),
         (["audit", "--modle", "lab:clean"], "contamination audit --help lists the options"),
         (["audit", "--settings", "a.yaml", "--rows", "3"], "write --rows there"),
     ],
@@ -81,7 +80,15 @@ def test_help_comes_before_anything_slow_is_imported():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_a_wheel_carries_the_notebook_and_the_sample(tmp_path):
+def test_help_of_the_audit_comes_before_anything_slow_is_imported():
+    code = "import sys, atexit; from contamination import __main__ as m; atexit.register(lambda: "
+    code += "print(*({'numpy', 'pandas', 'torch', 'pydantic', 'yaml'} & set(sys.modules))));"
+    code += "m.main(['audit', '--help'])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.endswith("errors alone\n\n")
+
+
+def test_a_wheel_carries_the_sample(tmp_path):
     source, wheel = built(tmp_path)
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

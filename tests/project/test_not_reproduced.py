@@ -8,8 +8,9 @@ import pytest
 from notebook_files import NOTEBOOKS, ROOT
 from released_tables import recomputed_cells
 
-from contamination.audit import pairs
-from contamination.audit.settings import Model, Pairs
+from contamination.audit.settings import Model
+from contamination.cases import pairs
+from contamination.cases.settings import Pairs
 from contamination.data.published import compare
 from contamination.dice import published_tables
 from contamination.dice.mixtures import SEEN, UNSEEN

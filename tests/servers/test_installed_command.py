@@ -68,16 +68,14 @@ def test_a_plan_from_an_empty_folder(run_command):
     assert written["data"]["dataset"] == "params/audit/sample.jsonl"
 
 
-def test_an_audit_from_an_empty_folder_ends_in_a_page(run_command, tmp_path):
+def test_an_audit_from_an_empty_folder_ends_in_a_page(run_command):
     here, run = run_command
-    # A kernel of this name in the user's folders must not be taken.
-    other = tmp_path / "jupyter/kernels/python3/kernel.json"
-    other.parent.mkdir(parents=True)
-    other.write_text(json.dumps({"argv": ["false"], "display_name": "x", "language": "python"}))
     values = SMALL | {"model": {"names": ["lab:contaminated"]}}
+    values |= {"data": {"dataset": "params/audit/sample.jsonl"}}
+    values |= {"comparison": "params/audit/unseen.jsonl"}
     (here / "mine.yaml").write_text(yaml.safe_dump(values))
     words = ["--settings", "mine.yaml", "--output", "found"]
-    done = run("audit", *words, JUPYTER_PATH=str(tmp_path / "jupyter"))
+    done = run("audit", *words)
     assert done.returncode == 0, done.stderr
     assert "the page: found/verdict.html" in done.stdout
     found = json.loads((here / "found/verdict.json").read_text())

@@ -1,4 +1,8 @@
-"""An audit from its parameters to its tables: prepare, ask model by model, collect."""
+"""An audit from its settings to its tables: the command and notebook 10 both call this.
+
+What loads models is imported where it is used, since torch takes seconds: an audit that is
+refused, or whose files are told apart without a model, needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +13,59 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import noticed
-from contamination.audit.comparison import by_text_alone, near_copies, refusal
-from contamination.audit.completing import replication
+from contamination.audit import comparison, log_probs, noticed
+from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
-from contamination.audit.internals import dice, min_k, probed
-from contamination.audit.lab_models import Lab
-from contamination.audit.local_models import load_model
 from contamination.audit.plan import skip_reasons
 from contamination.audit.prepared import (
     DCQ,
+    DICE,
     METHODS,
     MIN_K,
     RANKING,
     REPLICATION,
     Audit,
+    collect_endpoints,
     name_of,
 )
-from contamination.audit.quizzing import dcq, ranking
-from contamination.audit.settings import CONTAMINATED, LAB
+from contamination.audit.rows import Rows
+from contamination.audit.settings import CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import COUNTS, Decided, decide
-from contamination.core.storage import Outputs
+from contamination.core.verdicts import SHOWN
 from contamination.dcq.published_tables import reciprocal_row
 from contamination.dcq.quizzes import instances_of
 from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
 
-COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
 KINDS_OF_CELL = {"decides": "boolean", "holds": "boolean"}
+DRY = "dry run: nothing was asked"
+AGAINST = "two near-exact completions are enough for it; it asks no comparison rows"
+Found = Mapping[str, Mapping[str, Finding]]  # by model and method
 
 
-def add_text_controls(audit: Audit) -> Audit:
-    """The audit with what classifiers that see no model make of its two files."""
-    if audit.unseen is None:
+def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> Audit:
+    """Rows loaded, cleaned and compared by their text alone; no model is loaded or asked.
+
+    ``loaded`` are the rows of dataset and comparison, if they have been read before.
+
+    Raises:
+        ValueError, FileNotFoundError: in one line.
+    """
+    told.check()
+    if told.replication.human_labels:
+        read.read_labels(told.replication.human_labels)  # raises before anything is asked
+    asked = collect_endpoints(told)
+    n = max(told.n_instances, told.n_passages)
+    rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
+    audit = Audit(told, asked, rows, unseen)
+    if unseen is None:
         return audit
-    sets = [audit.scored_texts(rows) for rows in audit.sets]
-    text_alone = by_text_alone(*sets, audit.told.seed)
-    found: dict[str, Any] = {"text_alone": text_alone, "near_copies": (near_copies(*sets),)}
-    return replace(audit, **found, refusal=refusal(text_alone))
+    sets = [audit.scored_texts(of_file) for of_file in audit.sets]
+    text_alone = comparison.by_text_alone(*sets, told.seed)
+    copies = (comparison.near_copies(*sets),)
+    refusal = comparison.refusal(text_alone)
+    return replace(audit, text_alone=text_alone, near_copies=copies, refusal=refusal)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
@@ -57,78 +75,114 @@ def rows_table(audit: Audit) -> pd.DataFrame:
 
 
 def checks_table(audit: Audit) -> pd.DataFrame:
-    """The dataset against the comparison rows without any model, ``CONTROLS``; no row without."""
+    """``audit_controls.csv``: the dataset against the comparison rows without any model.
+
+    ``CONTROLS``, a row each for ``comparison.near_copies`` and ``comparison.by_text_alone``; none
+    without comparison rows.
+    """
     table = pd.DataFrame([*audit.near_copies, *audit.text_alone], columns=CONTROLS)
     return table.astype(KINDS_OF_CELL)
 
 
-def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
+def target_of(audit: Audit, name: str) -> Target:
     """One audited model, loaded or trained where it is a local one."""
     for endpoint in audit.asked.endpoints:
         if endpoint.model == name:
             return Target(name, endpoint)
-    folder, truth = source_of(audit, name, lab), ""
-    if lab is not None and name.startswith(LAB):
-        truth = (
-            f"saw the rows {2 * lab.copies} times" if name == CONTAMINATED else "never saw the rows"
-        )
-    return Target(name_of(name), load_model(audit.model, str(folder)), truth, str(folder))
+    if audit.model.log_probs:
+        values = log_probs.by_text(log_probs.read(audit.model.log_probs), audit.rows, audit.unseen)
+        return Target(name, values)
+    from contamination.audit.local_models import load_model
+
+    folder, truth = source_of(audit, name), ""
+    if name.startswith(LAB):
+        n_read = 2 * audit.told.copies
+        truth = f"saw the rows {n_read} times" if name == CONTAMINATED else "never saw the rows"
+    lm = load_model(audit.model, str(folder))
+    return Target(name_of(name), lm, truth, str(folder), identity=lm.identity)
 
 
-def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
-    """Folder or hub id of a local model."""
-    is_of_lab = lab is not None and name.startswith(LAB)
-    return lab.folder(name, audit.rows, audit.data) if is_of_lab else name
+def source_of(audit: Audit, name: str) -> str | Path:
+    """Folder or hub id of a local model; one of the lab is trained if it is not in the cache."""
+    if not name.startswith(LAB):
+        return name
+    from contamination.audit.lab_models import Lab
+
+    told = audit.told
+    lab = Lab(told.world_seed, told.n_background_tokens, told.copies)
+    return lab.folder(name, audit.rows, audit.data)
+
+
+def run(
+    audit: Audit,
+    found: dict[str, dict[str, Finding]],
+    targets: dict[str, Target],
+    measure: Callable[[Target], Any] | None = None,
+) -> list[Any]:
+    """Every method for every model, written into ``found`` and ``targets`` as it is done.
+
+    So what was found is there if the audit is interrupted. A model is loaded only if some method
+    will read it, and one at a time: two large ones do not fit. Errors as :func:`target_of` and
+    :func:`findings_of`.
+
+    Args:
+        measure: called with each model while it is loaded, such as ``power.measure``.
+
+    Returns:
+        What ``measure`` gave.
+    """
+    measured = []
+    for name in audit.model.names:
+        is_asked = not audit.told.dry_run and not all(skip_reasons(audit).values())
+        target = target_of(audit, name) if is_asked else Target(name_of(name), None)
+        targets[target.name], found[target.name] = target, {}
+        findings_of(audit, target, found[target.name])
+        if measure and is_asked:
+            measured.append(measure(target))
+        if target.identity:
+            targets[target.name] = replace(target, place=None)
+    return measured
 
 
 def findings_of(
-    audit: Audit,
-    target: Target,
-    references: Sequence[str],
-    n_resamples: int,
-    keep: Callable[[dict[str, Finding]], None] | None = None,
+    audit: Audit, target: Target, found: dict[str, Finding] | None = None
 ) -> dict[str, Finding]:
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow says why, and so do all of them where the
     target has no place (a dry run). Where the text alone tells the comparison rows apart, a method
-    that uses them asks nothing. ``references`` are folders or hub ids of clean models for DICE.
-    ``keep`` gets all that is there after each method.
+    that uses them asks nothing. ``found`` gets each finding as it is there.
     """
-
-    def run(name: str, target: Target) -> Finding:
-        if name == DCQ:
-            return dcq(audit, target, n_resamples)
-        if name == REPLICATION:
-            return replication(audit, target)
-        if name == RANKING:
-            return ranking(audit, target)
-        if name == MIN_K:
-            return min_k(audit, target, n_resamples)
-        return dice(audit, target, references)
-
-    reasons, found = skip_reasons(audit), {}
+    reasons, found = skip_reasons(audit), {} if found is None else found
     reading = [name for name in (RANKING, MIN_K) if not reasons[name]]
     if target.place is not None and reading:
+        from contamination.audit.internals import probed
+
         target, why = probed(audit.asked, target)
         reasons |= dict.fromkeys(reading, why)
     for name in METHODS:
-        reason = reasons[name]
-        if target.place is None:
-            reason = reason or "dry run: nothing was asked"
+        reason = reasons[name] or DRY * (target.place is None)
         try:
-            found[name] = Finding(why_not=reason) if reason else run(name, target)
+            found[name] = Finding(why_not=reason) if reason else _run(name, audit, target)
         except (UnsupportedError, ValueError) as error:  # what a method cannot work with
             found[name] = Finding(why_not=" ".join(str(error).split()))
-        if keep:
-            keep(found)
     return found
 
 
-def decide_all(
-    audit: Audit, findings: Mapping[str, Mapping[str, Finding]], truths: Mapping[str, str]
-) -> dict[str, Decided]:
+def _run(name: str, audit: Audit, target: Target) -> Finding:
+    from contamination.audit import completing, internals, quizzing
+
+    if name == DICE:
+        references = [str(source_of(audit, one)) for one in audit.told.dice.reference_models]
+        return internals.dice(audit, target, references)
+    methods = {DCQ: quizzing.dcq, REPLICATION: completing.replication}
+    methods |= {RANKING: quizzing.ranking, MIN_K: internals.min_k}
+    return methods[name](audit, target)
+
+
+def decide_all(audit: Audit, findings: Found, targets: Mapping[str, Target]) -> dict[str, Decided]:
     """The verdict on each model; two models are two audits."""
+    truths = {name: one.truth for name, one in targets.items()}
     return {
         model: decide(audit, model, truths.get(model, ""), of_model)
         for model, of_model in findings.items()
@@ -136,18 +190,17 @@ def decide_all(
 
 
 def tables_of(
-    audit: Audit,
-    findings: Mapping[str, Mapping[str, Finding]],
-    decided: Mapping[str, Decided],
-    begins: Mapping[str, str] | None = None,
+    audit: Audit, findings: Found, targets: Mapping[str, Target]
 ) -> dict[str, pd.DataFrame]:
     """``audit``, ``audit_verdicts``, ``audit_rows``, ``audit_lists``, ``audit_controls``.
 
     ``audit`` has the methods of every model (``verdict.decide``) with bos, what texts of a local
-    model begin with (``Target.begins`` by model); ``audit_verdicts`` the verdict and the headline.
+    model begin with (``Target.begins``); ``audit_verdicts`` the verdict and the headline.
     """
+    decided = decide_all(audit, findings, targets)
     methods = pd.concat([one.methods for one in decided.values()], ignore_index=True)
-    methods["bos"] = [(begins or {}).get(name, "") for name in methods["model"]]
+    begins = {name: one.begins for name, one in targets.items()}
+    methods["bos"] = methods["model"].map(begins).fillna("")
     verdicts = [{"model": m, "verdict": one.word, "says": one.says} for m, one in decided.items()]
     lists = pd.DataFrame([one.of_list for one in decided.values()]).astype({"n_listed": "Int64"})
     return {
@@ -155,7 +208,7 @@ def tables_of(
         "audit_verdicts": pd.DataFrame(verdicts),
         "audit_rows": pd.concat([one.rows for one in decided.values()], ignore_index=True),
         "audit_lists": lists,
-        "audit_controls": controls_table(audit, findings),
+        "audit_controls": checks_table(audit),
     }
 
 
@@ -170,26 +223,7 @@ def noticed_lines(methods: pd.DataFrame) -> list[str]:
     ]
 
 
-def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
-    """``audit_controls.csv``: the two files by their text alone, and levels next to each method.
-
-    Method "comparison rows" is ``comparison.near_copies`` and ``comparison.by_text_alone``, with
-    p_value, decides (are the files told apart by it?) and holds (did it come out as it should?).
-    """
-    rows = [
-        {"model": model, "method": method} | row
-        for model, of_model in findings.items()
-        for method, controls in [
-            (COMPARISON, (*audit.near_copies, *audit.text_alone)),
-            *((method, found.levels) for method, found in of_model.items()),
-        ]
-        for row in controls
-    ]
-    table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
-    return table.astype(KINDS_OF_CELL)
-
-
-def paper_tables(findings: Mapping[str, Mapping[str, Finding]]) -> dict[str, pd.DataFrame]:
+def paper_tables(findings: Found) -> dict[str, pd.DataFrame]:
     """The papers' own tables of every method that was run, ``audit_dcq`` and so on, by their names.
 
     Every row has its model; quizzes are the same for all.
@@ -209,6 +243,20 @@ def paper_tables(findings: Mapping[str, Mapping[str, Finding]]) -> dict[str, pd.
     }
 
 
+def beside_verdicts(replication: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Algorithm 2's decisions with the audit's verdict, and why a yes can contradict it.
+
+    ``replication`` is ``audit_replication.csv``, ``verdicts`` is ``audit_verdicts.csv``; new
+    columns are verdict and because ("" where the two agree).
+    """
+    from contamination.replication.decisions import ALGORITHM_2
+
+    table = replication[replication["method"].eq(ALGORITHM_2)]
+    table = table.assign(verdict=table["model"].map(verdicts.set_index("model")["verdict"]))
+    is_against = table["contaminated"].eq(True) & table["verdict"].ne(SHOWN)
+    return table.assign(because=is_against.map({True: AGAINST, False: ""}))
+
+
 def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     """Were completed instances also answered right (Appendix C of DCQ)? No row without both."""
     quiz, completed = (of_model.get(name) for name in (DCQ, REPLICATION))
@@ -222,21 +270,6 @@ def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     if both.empty:
         return both
     return pd.DataFrame([about | reciprocal_row(both)]).drop(columns="verdict")
-
-
-def write_tables(
-    outputs: Outputs,
-    audit: Audit,
-    findings: Mapping[str, Mapping[str, Finding]],
-    targets: Mapping[str, Target],
-) -> dict[str, pd.DataFrame]:
-    """The tables of what is there, by their names; an interrupted run keeps these."""
-    decided = decide_all(audit, findings, {name: one.truth for name, one in targets.items()})
-    begins = {name: one.begins for name, one in targets.items()}
-    tables = tables_of(audit, findings, decided, begins)
-    for name, table in (tables | paper_tables(findings)).items():
-        outputs.write_table(name, table)
-    return tables
 
 
 def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:

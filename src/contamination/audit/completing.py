@@ -13,7 +13,7 @@ from contamination.audit.plan import audit_prompts, cheat_prompts, completion_re
 from contamination.audit.prepared import JUDGE, MODEL, UNSEEN, Audit, RunEndpoints
 from contamination.core.overlap import normalised
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
-from contamination.models.judging import INEXACT, ask_judge
+from contamination.models.judging import ask_judge
 from contamination.models.local import CausalLM
 from contamination.replication import algorithms, completions, decisions, instructions
 from contamination.replication.instructions import (
@@ -85,11 +85,6 @@ def replication(audit: Audit, target: Target) -> Finding:
     scored.loc[scored["status"].eq(OK) & is_none, "status"] = NO_ANSWER
     scored.loc[~scored["status"].eq(OK), ["verdict", "rouge"]] = None
     of_data = scored[scored["rows"] == "dataset"]
-    hits = scored["verdict"].dropna().ne(INEXACT).astype(float)
-    levels = [
-        finding.share_row(f"{rows}, {name}", hits[hits.index.isin(part.index)])
-        for (rows, name), part in scored.groupby(["rows", "instruction"], sort=False)
-    ]
     guided = scored[scored["instruction"] == GUIDED]
     notes = [finding.describe_unusable(guided["status"])]
     if told.bleurt_checkpoint and scorer is None:
@@ -112,7 +107,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     tables["audit_completions"].insert(0, "model", target.name)
     counts = finding.status_counts(scored["status"])
     note = "; ".join(filter(None, notes))
-    found = {"details": scored, "tables": tables, "levels": levels}
+    found = {"details": scored, "tables": tables}
     return Finding("AUC of guided completions' ROUGE-L", scores, "", note, {}, counts, **found)
 
 

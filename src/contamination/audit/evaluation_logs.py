@@ -147,7 +147,7 @@ def _read_harness(path: Path) -> Log:
         asked = list(rows["shown"])
     if asked:
         rows.insert(0, "question", asked)
-    rows["target"], rows["output"] = zip(*map(_answers, firsts), strict=True)
+    rows["target"] = [_target(sample) for sample in firsts]
     rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
     rows["doc_id"] = [sample["doc_id"] for sample in firsts]
     rows["doc"] = [sample["doc"] for sample in firsts]
@@ -230,23 +230,16 @@ def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> lis
     return ["\n".join(filter(None, row)) for row in in_rows]
 
 
-# What it answered, and its score
+# The right answer, and the score
 
 
-def _answers(sample: Mapping[str, Any]) -> tuple[str, str]:
-    """The target and the model's answer; of options ranked by likelihood, the texts of both."""
-    target = as_text(sample.get("target"))
-    firsts = [one[0] if isinstance(one, list) and one else one for one in as_list(sample["resps"])]
-    if firsts and isinstance(firsts[0], str):
-        return target, firsts[0]
-    requests = _requests(sample["arguments"])
-    options = [as_text(request[-1]).strip() if request else "" for request in requests]
-    log_probs = [as_score(one[0]) if as_list(one) else math.nan for one in firsts]
-    if not options or len(options) != len(log_probs) or any(map(math.isnan, log_probs)):
-        return target, ""
-    if re.fullmatch("[0-9]{1,4}", target) and int(target) < len(options):
-        target = options[int(target)]
-    return target, options[log_probs.index(max(log_probs))]
+def _target(sample: Mapping[str, Any]) -> str:
+    """The right answer; of options ranked by likelihood, its text."""
+    target, requests = as_text(sample.get("target")), _requests(sample["arguments"])
+    is_number = re.fullmatch("[0-9]{1,4}", target) and len(requests) > 1
+    if is_number and int(target) < len(requests) and requests[int(target)]:
+        return as_text(requests[int(target)][-1]).strip()
+    return target
 
 
 def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
@@ -307,7 +300,6 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     rows["shown"] = [_shown(sample) for sample in firsts]
     rows["choices"] = [as_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [as_text(sample.get("target")) for sample in firsts]
-    rows["output"] = [_output(sample) for sample in firsts]
     rows["score"] = [
         mean([value for one in of_question for value in [*_scores_by_inspect(one).values()][:1]])
         for of_question in epochs.values()
@@ -336,13 +328,6 @@ def _shown(sample: Mapping[str, Any]) -> str:
             break
         before.append(turn.get("content"))
     return _said(before, sample) or _asked(sample)
-
-
-def _output(sample: Mapping[str, Any]) -> str:
-    output = as_object(sample.get("output"))
-    first = as_object(next(iter(as_list(output.get("choices"))), {}))
-    said = output.get("completion") or as_object(first.get("message")).get("content")
-    return _said(said, sample)
 
 
 def _said(content: Any, sample: Mapping[str, Any]) -> str:

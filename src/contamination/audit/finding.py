@@ -5,35 +5,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from contamination.audit.rows import Rows
-from contamination.core import statistics
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
-from contamination.models.local import CausalLM
 
 SCORES = ["index", "is_unseen", "score"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A model that is audited."""
+    """A model that is audited, or the log-probabilities of a text by the text in its place."""
 
     name: str  # in tables
-    place: Endpoint | CausalLM
+    place: Any  # an endpoint or a CausalLM; values by text; None in a dry run
     truth: str = ""  # what it is known to have read
     source: str = ""  # folder or hub id of a local model
     form: str = ""  # in which an address gives log-probabilities of prompts, "" for none
+    identity: Mapping[str, str] = field(default_factory=dict)  # of a local model
 
     @property
     def begins(self) -> str:
         """What texts of a local model begin with, "first" or "none"; "" for others."""
-        return getattr(self.place, "identity", {}).get("bos", "")
+        return self.identity.get("bos", "")
+
+    @property
+    def weights(self) -> dict[str, str | None]:
+        """Name, and the hash of a local model's files or its commit, or why there is none."""
+        known = self.identity.get("revision")
+        if isinstance(self.place, Endpoint):
+            why = f"served at {self.place.base_url}, where no weights can be seen"
+        elif isinstance(self.place, Mapping):
+            why = "log-probabilities from a file: no model was loaded"
+        else:
+            why = "" if known else "no model was loaded"
+        return {"name": self.name, "weights": known, "why_none": why}
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,6 @@ class Finding:
         counts: of ``status_counts``.
         details: what is behind it, row by row.
         tables: the paper's, by their names.
-        levels: shares next to which the method is read, of ``level_row``.
     """
 
     statistic: str = ""
@@ -60,7 +69,6 @@ class Finding:
     counts: Mapping[str, int] = field(default_factory=dict)
     details: pd.DataFrame = field(default_factory=pd.DataFrame)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    levels: Sequence[dict] = ()
 
 
 def scores_of(
@@ -75,18 +83,6 @@ def scores_of(
     """
     parts = [rows.rows[["index"]].assign(is_unseen=bool(place)) for place, rows in enumerate(sets)]
     return pd.concat(parts, ignore_index=True).assign(score=scores, **features)
-
-
-def level_row(name: str, n: int, value: float, low: float, high: float) -> dict:
-    """A row of ``audit_controls.csv``, but for model and method: a share and its interval."""
-    return {"control": name, "n": n, "value": value, "ci_low": low, "ci_high": high}
-
-
-def share_row(name: str, hits: Sequence[float]) -> dict:
-    """The same of a share of hits; those without a usable answer are not among them."""
-    n = len(hits)
-    low, high = statistics.share_interval(round(sum(hits)), n)
-    return level_row(name, n, float(np.mean(hits)) if n else math.nan, low, high)
 
 
 def status_counts(status: pd.Series) -> dict[str, int]:

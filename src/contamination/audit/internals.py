@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import instrument
-from contamination.audit.finding import Finding, Target, level_row, scores_of
+from contamination.audit.finding import Finding, Target, scores_of
 from contamination.audit.local_models import load_model
+from contamination.audit.log_probs import UNCHECKED
 from contamination.audit.prepared import (
     INSTANCE,
     MODEL,
@@ -51,6 +52,8 @@ def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> l
         UnsupportedError: if that is so for more than ten texts.
         ChatError: as ``models.prompt_log_probs``.
     """
+    if isinstance(target.place, Mapping):
+        return [target.place[text] for text in texts]
     if not isinstance(target.place, Endpoint):
         return [scored.token_log_probs for scored in token_log_probs(target.place, texts)]
     endpoint, n_unusable = target.place, 0
@@ -86,7 +89,7 @@ def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
         if not form:
             return target, said
         target = dataclasses.replace(target, form=form)
-    if target.truth:
+    if target.truth or isinstance(target.place, Mapping):
         return target, ""
     try:
         known = log_probs_of(asked, target, instrument.check_texts())
@@ -101,7 +104,7 @@ def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
 # Min-k% Prob
 
 
-def min_k(audit: Audit, target: Target, n_resamples: int) -> Finding:
+def min_k(audit: Audit, target: Target) -> Finding:
     """Min-k% Prob of the rows of both files.
 
     With ``all_methods`` the paper's tables are in ``tables`` (:func:`all_scores`).
@@ -114,8 +117,9 @@ def min_k(audit: Audit, target: Target, n_resamples: int) -> Finding:
     if audit.told.min_k.form == INSTANCE:
         statistic += ", with column names and label"
     scores = scores_of(audit.sets, values)
-    tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
-    return Finding(statistic, scores, note=_left_out(scores, log_probs), tables=tables)
+    tables = all_scores(audit, target) if audit.told.min_k.all_methods else {}
+    notes = [_left_out(scores, log_probs), UNCHECKED * isinstance(target.place, Mapping)]
+    return Finding(statistic, scores, note="; ".join(filter(None, notes)), tables=tables)
 
 
 def _left_out(scores: pd.DataFrame, log_probs: Sequence[Scored]) -> str:
@@ -129,14 +133,14 @@ def _left_out(scores: pd.DataFrame, log_probs: Sequence[Scored]) -> str:
     return f"{len(missing)} of {len(scores)} rows were left out ({named}): {why}"
 
 
-def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.DataFrame]:
+def all_scores(audit: Audit, target: Target) -> dict[str, pd.DataFrame]:
     """The paper's scores of the dataset's rows against comparison rows, split by split.
 
     Returns:
         audit_min_k: AUC of every method on every split, columns of ``min_k_auc.csv`` with bos;
         audit_min_k_words: the classifiers of the words alone. The tests of both are a family.
     """
-    told = audit.told.min_k
+    told, n_resamples = audit.told.min_k, audit.told.n_resamples
     n_words = 2 * told.n_neighbors  # tried; some have no other word
     reference = load_model(audit.model, told.reference_model) if told.reference_model else None
     masked = load_masked_lm(told.neighbor_model) if told.neighbor_model else None
@@ -196,19 +200,15 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     problems = pd.DataFrame({"question": rows.passages}).assign(answer=answers)
     models = [target.source, *map(str, references)]
     found = against_references(models, problems, partial(load_model, audit.model))
-    table = found.set_index("comparison")
-    names, about = ["auroc_pct", "ci_low", "ci_high"], "clean references against one another"
-    own, other = (
-        level_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100))
-        for name in (TARGET, REFERENCE)
-    )
+    own = found.set_index("comparison").loc[TARGET]
+    measured = {"value": own["auroc_pct"] / 100, "n": int(own["n"])}
+    measured |= {"ci_low": own["ci_low"] / 100, "ci_high": own["ci_high"] / 100}
     notes = ["DICE cannot say whether a model differs by these rows"]
     if len(references) < FEWEST_MODELS:
         notes.append(f"fewer than {FEWEST_MODELS} clean references")
-    measured = {name: own[name] for name in ("value", "ci_low", "ci_high", "n")}
     tables = {"audit_dice": found.assign(model=target.name)}
     note = "; ".join(notes)
-    return Finding("AUROC", note=note, measured=measured, tables=tables, levels=(other,))
+    return Finding("AUROC", note=note, measured=measured, tables=tables)
 
 
 def against_references(

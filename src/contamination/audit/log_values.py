@@ -27,9 +27,9 @@ class Log:
         model, task, split: as the log names them; "" where it does not.
         rows: one row for each question: ``question`` (the text of the dataset that the model was
             shown; missing where nothing is known but a prompt that may hold examples), ``shown``
-            (the whole prompt), ``target``, ``output`` (the model's first answer), ``score`` (the
-            first metric, NaN without one; of Inspect the mean over epochs), and the dataset's own
-            fields in ``doc`` (the harness, with its ``doc_id``) or ``metadata`` (Inspect).
+            (the whole prompt), ``target``, ``score`` (the first metric, NaN without one; of Inspect
+            the mean over epochs), and the dataset's own fields in ``doc`` (the harness, with its
+            ``doc_id``) or ``metadata`` (Inspect).
         scores: ``SCORES``, one row for each metric that the log states: its value, the number of
             samples, and the mean over the samples of the file (NaN where they have no such
             score).

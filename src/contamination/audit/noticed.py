@@ -10,35 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.tables import listed
-from contamination.study import baselines, four_methods
 
 PATH = Path(__file__).with_suffix(".csv")
-SIZES = ((30, 20), (60, 60), (90, 180))  # suspected rows and comparison rows
-SHARES, COPIES = (0.1, 1 / 3, 2 / 3), (16, 4, 1)
-MODELS = {"1.4 million parameters": "pretraining", "29 million parameters": "larger"}
-# The study's detector of each method; DICE is asked by other rules.
-OF_METHOD = {
-    DCQ: four_methods.DCQ.name,
-    REPLICATION: four_methods.REPLICATION.name,
-    RANKING: four_methods.RANKING.name,
-    MIN_K: baselines.MIN_K.name,
-}
 _TIMES = {16: "sixteen times", 4: "four times", 1: "once"}
-
-
-def table_of(simulated: pd.DataFrame) -> pd.DataFrame:
-    """What the package carries of ``docs/audit_simulation.csv``.
-
-    Returns:
-        method, model (its size), n, n_comparison, share (0 to 1, of the suspected rows that were
-        seen), copies, n_draws and noticed, the share of simulated audits whose test rejects.
-    """
-    found = simulated[simulated["copies"].gt(0)].rename(columns={"scores": "model"})
-    columns = ["method", "model", "n", "n_comparison", "share", "copies", "n_draws", "shown"]
-    return found[columns].rename(columns={"shown": "noticed"}).reset_index(drop=True)
 
 
 def load() -> pd.DataFrame:
@@ -56,6 +32,12 @@ def of_sizes(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> pd.
     return found[found["n"].eq(found["n"].max())]
 
 
+# Of docs/audit_simulation.csv, which tests hold this sentence to.
+WRONG = (
+    "In simulated audits of models that had seen no row, this rule said shown in 4.6 % of them on "
+    "average, and in at most 6.6 % in any setting (docs/audit.md). What it cannot see is a "
+    "difference between the two files in topic, style or date that no check of the text finds."
+)
 INTRODUCTION = (
     "So often did audits of this size notice a third of the rows, in our study of small models "
     "(1.4 and 29 million parameters) that saw them verbatim among much other text:"

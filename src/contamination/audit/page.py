@@ -1,25 +1,32 @@
-"""The page of an audit: its verdicts with their controls, for people and for programs."""
+"""What an audit leaves: one page for people, ``verdict.json`` for programs, tables, a summary."""
 
 from __future__ import annotations
 
 import base64
-import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
+from functools import cached_property
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from contamination.audit import auditing, verdict
+from contamination.audit import auditing, noticed, verdict
+from contamination.audit.finding import Finding, Target
 from contamination.audit.log_values import Log
-from contamination.audit.prepared import METHODS
-from contamination.core import storage, verdicts
+from contamination.audit.power import Power
+from contamination.audit.prepared import METHODS, Audit, name_of
+from contamination.core import plots, storage, verdicts
 from contamination.core.keys import visible
+from contamination.core.run import versions
 from contamination.core.tables import show, with_interval
+from contamination.data import partitions
 
 SCHEMA_VERSION = 2  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
@@ -35,207 +42,288 @@ NOT_INFLATION = (
     "A difference between the two is not by itself what training on the rows gained: rows that a "
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
 )
-# Caption, table, names of its columns, HTML after it.
-Section = tuple[str, pd.DataFrame, str, list[str]]
-# A table that is wider than the window scrolls by itself.
-HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Audit</title><style>
-body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
-p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
-h2 { font-size: 1.1rem } .verdict { font-size: 1.2rem } img { max-width: 100% }
-table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
-</style>"""
+REST = (
+    f"All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has the numbers of the "
+    "rows that no list names, in the form that lm_eval --samples reads. They did not stand out, "
+    "which does not show that they were not seen."
+)
+LABELS = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
+LABELS |= {"value": "AUC or share", "share_at_least": "seen, at least", "index": "row"}
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """An audit that was interrupted: why, its models, and the folder of its tables so far."""
-
-    why: str
-    names: Sequence[str]
-    tables: Path
-
-
-@dataclass(frozen=True)
-class Found:
-    """What an audit found, as its page and ``verdict.json`` show it.
+class Results:
+    """What an audit found; of one that stopped, what was found until then.
 
     Attributes:
-        verdicts: word and headline of each model.
-        missing: the methods that an interrupted audit did not come to, for each model.
-        noticed: what an audit of this size would have noticed, in sentences.
-        methods, by_text: what each method gave, and the two files by their text alone.
-        listed, lists: rows with their marks, and a note on each model's list.
-        counts: what each file has and what was left out of it.
-        scores, by_list: what the log of an evaluation states, and its score on the listed rows.
+        found, targets: of ``auditing.run``.
+        log: of an evaluation, where that is the dataset.
+        powers: what copies of each model showed, where that was asked for.
+        stopped: why the audit was interrupted, "" for a finished one.
     """
 
-    verdicts: pd.DataFrame
-    missing: dict[str, list[str]]
-    noticed: list[str]
-    methods: pd.DataFrame
-    by_text: pd.DataFrame
-    listed: pd.DataFrame
-    lists: pd.DataFrame
-    counts: pd.DataFrame
-    scores: pd.DataFrame
-    by_list: pd.DataFrame
+    audit: Audit
+    found: Mapping[str, Mapping[str, Finding]]
+    targets: Mapping[str, Target]
+    log: Log | None = None
+    powers: Sequence[Power] = ()
+    stopped: str = ""
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """``auditing.tables_of``; listed rows come with their texts."""
+        done = {name: of_model for name, of_model in self.found.items() if of_model}
+        tables = auditing.tables_of(self.audit, done, self.targets) if done else {}
+        return {name: tables.get(name, pd.DataFrame(columns=columns)) for name, columns in EMPTY}
+
+    @property
+    def says(self) -> list[str]:
+        """The headline of each model."""
+        return self.tables["audit_verdicts"]["says"].tolist()
+
+    @property
+    def words(self) -> list[str]:
+        """The verdict on each model."""
+        return self.tables["audit_verdicts"]["verdict"].tolist()
+
+    @property
+    def noticed(self) -> list[str]:
+        """What an audit of this size would have noticed, in sentences."""
+        return auditing.noticed_lines(self.tables["audit"])
+
+    @property
+    def missing(self) -> dict[str, list[str]]:
+        """The methods that an interrupted audit did not come to, for each model."""
+        names = [name_of(model) for model in self.audit.asked.models] if self.stopped else []
+        return auditing.missing(names, self.tables["audit"])
+
+    @property
+    def listed(self) -> pd.DataFrame:
+        """The rows that a list names, with the beginning of their text; those that stand out first.
+
+        Columns of ``audit_rows.csv`` and text.
+        """
+        rows, known = self.tables["audit_rows"], self.audit.rows
+        texts = dict(zip(known.rows["index"], known.passages, strict=True))
+        rows = rows[rows["is_listed"].eq(True).fillna(False)]
+        cut = rows["index"].map(texts).fillna("").astype(str).str.slice(0, MOST_LETTERS)
+        return rows.assign(text=cut).sort_values("p_value", kind="stable")
+
+    @property
+    def by_list(self) -> pd.DataFrame:
+        """The log's score on the listed rows and on the others; empty without a log or list."""
+        rows = self.tables["audit_rows"]
+        return verdict.scores_by_list(self.log.rows["score"], rows) if self.log else pd.DataFrame()
+
+    @property
+    def unlisted(self) -> list[int]:
+        """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
+        numbers = verdict.unlisted_rows(self.tables["audit_rows"])
+        if self.log and "doc_id" in self.log.rows:
+            names = self.log.rows["doc_id"].tolist()
+            numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
+        return numbers
 
 
-def write_verdict(
-    outputs: Path,
-    data: Mapping[str, Any],
-    counts: pd.DataFrame,
-    stopped: Stopped | None = None,
-    log: Log | None = None,
-    texts: Mapping[int, str] | None = None,
-) -> Path:
-    """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
+EMPTY = (
+    ("audit", ["model", "method", "verdict", "n", "n_comparison", "value", "note"]),
+    ("audit_verdicts", ["model", "verdict", "says"]),
+    ("audit_rows", verdict.ROWS),
+    ("audit_lists", ["model", "n_listed", "note"]),
+    ("audit_controls", auditing.CONTROLS),
+)
 
-    If the audit was interrupted, the page shows what was found until then and says which parts are
-    missing. If the dataset is the log of an evaluation, the page shows the scores that the log
-    states, and compares the model's score on the listed rows with its score on the others.
+
+def write(results: Results, outputs: Path) -> Path:
+    """``verdict.html``, ``verdict.json``, ``verdict.md``, tables and figure of an audit; the page.
+
+    The page needs no other file. If the audit was interrupted, it says which parts are missing.
     docs/verdict.schema.json describes ``verdict.json``; ``SCHEMA_VERSION`` grows when a field
     changes its meaning or goes away.
-
-    Args:
-        outputs: folder of the run, which holds tables/ and gets the page.
-        data: parameter ``data`` of the run.
-        counts: ``auditing.rows_table``, what each file has and what was left out of it.
-        stopped: why the audit was interrupted, None for a finished one.
-        log: the log of an evaluation, if that is the dataset.
-        texts: the text of each dataset row by the row's number, to be shown for listed rows.
     """
-    folder = stopped.tables if stopped else outputs / "tables"
-    found = _found(folder, counts, stopped, log)
-    if texts and len(found.listed):
-        cut = found.listed["index"].map(texts).fillna("").str.slice(0, MOST_LETTERS)
-        found = replace(found, listed=found.listed.assign(text=cut))
-    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
-    about = f"{about} · {_tool()} · {_today()}"
-    above = [_said_of_missing(found.missing, stopped)] if stopped else []
-    figure = outputs / "figures/audit.png"
-    text = _page(found, [*above, about], figure if figure.is_file() else None)
+    earlier = [*(outputs / "tables").glob("audit*.csv"), outputs / UNLISTED]
+    for path in [*earlier, outputs / "figures/audit.png"]:  # of the same audit, run before
+        path.unlink(missing_ok=True)
+    papers = auditing.paper_tables(results.found)
+    for name, table in (results.tables | papers).items():
+        shown = storage.with_texts(table, visible)
+        storage.write_csv(outputs / "tables" / f"{name}.csv", shown)
+    figure = figure_of(results.tables["audit"], results.tables["audit_verdicts"])
+    picture = outputs / "figures/audit.png"
+    if figure is not None:
+        storage.write_figure(picture, figure)
+    if len(results.listed):
+        numbers = {results.audit.names[0]: results.unlisted}
+        storage.write_text(outputs / UNLISTED, json.dumps(numbers) + "\n")
+    record = json.dumps(_record(results), indent=2)
+    storage.write_text(outputs / "verdict.json", record + "\n")
+    storage.write_text(outputs / "verdict.md", _summary(results))
+    code = base64.b64encode(picture.read_bytes()).decode() if figure is not None else ""
     page = outputs / "verdict.html"
-    storage.write_text(page, text)
-    if len(found.listed):
-        called = data.get("names") or [Path(data["dataset"]).stem]
-        numbers = _unlisted_numbers(found.listed, log)
-        storage.write_text(outputs / UNLISTED, json.dumps({called[0]: numbers}) + "\n")
-    record = _record(found, data)
-    storage.write_text(outputs / "verdict.json", json.dumps(record, indent=2) + "\n")
+    storage.write_text(page, _page(results, code))
     return page
 
 
-def _found(folder: Path, counts: pd.DataFrame, stopped: Stopped | None, log: Log | None) -> Found:
-    """What the tables in a folder hold."""
-    methods = _read(folder, "audit", ["model", "method", "verdict", "n", "n_comparison", "note"])
-    words = [name for name in ("truth", "statistic", "note") if name in methods]
-    methods[words] = methods[words].astype(object).fillna("")
-    controls = _read(folder, "audit_controls", ["model", "method", *auditing.CONTROLS])
-    listed = _read(folder, "audit_rows", ["model", "index", "is_listed"])
-    lists = _read(folder, "audit_lists", ["model", "n_listed", "note"])
-    return Found(
-        verdicts=_read(folder, "audit_verdicts", ["model", "verdict", "says"]),
-        missing=auditing.missing(stopped.names, methods) if stopped else {},
-        noticed=auditing.noticed_lines(methods),
-        methods=methods,
-        by_text=controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control"),
-        listed=listed,
-        lists=lists,
-        counts=counts,
-        scores=log.scores if log else pd.DataFrame(),
-        by_list=verdict.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame(),
+def figure_of(methods: pd.DataFrame, words: pd.DataFrame) -> Figure | None:
+    """Each method's AUC next to that of length and word frequency; None where there is no AUC.
+
+    ``methods`` is ``audit.csv``, ``words`` is ``audit_verdicts.csv``.
+    """
+    shown = methods[methods["value"].notna()].iloc[::-1]
+    names = [name for name in words["model"] if shown["model"].eq(name).any()]
+    if not names:
+        return None
+    figure, axes = plots.panels(len(names), 1, (5.5, 0.8 + 2.2 * len(names)), sharex=True)
+    for axis, name in zip(axes[:, 0], names, strict=True):
+        rows = shown[shown["model"] == name]
+        ends = [(rows["value"] - rows["ci_low"]).clip(0), (rows["ci_high"] - rows["value"]).clip(0)]
+        label = "model, 95 % interval"
+        style = {"fmt": "o", "color": plots.MEMBER, "capsize": 3, "label": label}
+        axis.errorbar(rows["value"], rows["method"], xerr=ends, **style)
+        text = {"marker": "D", "facecolor": "none", "edgecolor": plots.CONTROL, "zorder": 3}
+        axis.scatter(rows["text_auc"], rows["method"], label="length and word frequency", **text)
+        axis.axvline(0.5, color=plots.CONTROL, linestyle=":")
+        axis.margins(y=0.2)
+        axis.set(xlim=(-0.05, 1.05), xlabel="AUC, suspected against comparison rows")
+        word = words.loc[words["model"].eq(name), "verdict"].item()
+        axis.set_title(f"{name}: {word}", loc="left", fontsize=11)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _page(results: Results, picture: str) -> str:
+    """The page: verdict, how often wrong, what is noticed, figure, list; the rest folded."""
+    template = resources.files("contamination.audit") / "page.html"
+    known = jinja2.Environment(autoescape=True, finalize=_visible).from_string(template.read_text())
+    data = results.audit.data
+    about = [_today(), " ".join(filter(None, (data.dataset, data.first_split, data.revision)))]
+    return known.render(
+        title=", ".join(f"{name} on {results.audit.names[0]}" for name in results.found),
+        about=" · ".join([*about, _tool()]),
+        verdicts=[
+            row | {"says": row["says"].removeprefix(f"{row['model']}: {row['verdict']}. ")}
+            for row in results.tables["audit_verdicts"].to_dict("records")
+        ],
+        missing=_said_of_missing(results),
+        wrong=noticed.WRONG,
+        noticed=_of_noticed(results),
+        figure=picture,
+        shown=[*_of_rows(results), *_of_scores(results)],
+        folded=_tables(results),
     )
 
 
-def _sections(found: Found) -> list[Section]:
-    """Caption, table, its columns, and the HTML after it; in the order of the page."""
-    model = "model " if len(found.verdicts) > 1 else ""  # one model's name stands in the line above
-    counts = found.counts
-    counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    words = [word for word in MEANINGS if found.methods["verdict"].eq(word).any()]
-    meanings = [". ".join(f"{word.capitalize()}: {MEANINGS[word]}" for word in words) + "."]
-    columns = "method verdict n n_comparison value interval p_adjusted share_at_least text_auc note"
-    return [
-        ("Methods", found.methods, model + columns, _paragraphs(meanings * bool(words))),
-        (
-            "Dataset against comparison rows, by their text alone",
-            found.by_text,
-            "control n value interval p_value holds",
-            [],
-        ),
-        (
-            "Rows in each file, rows left out and why (the first reason), and in the sample",
-            counts,
-            " ".join(counted),
-            [],
-        ),
-        (
-            "The score that the log of the evaluation states",
-            found.scores,
-            "task model metric value n mean_of_samples",
-            [],
-        ),
-        (
-            "Its score on the rows that are listed as seen, and on the others",
-            found.by_list,
-            "rows n value interval",
-            _paragraphs([NOT_INFLATION] * bool(len(found.by_list))),
-        ),
+def _visible(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _part(table: pd.DataFrame, caption: str, columns: str, *lines: str) -> list[dict[str, Any]]:
+    """A table with the lines below it, as the template takes them; none of an empty table."""
+    if table.empty:
+        return []
+    rows = with_interval(table) if "ci_low" in table else table
+    shown = show(rows, caption, columns, LABELS, {"p_value": 3})
+    return [{"table": Markup(shown.data), "lines": lines}]  # noqa: S704 (``show`` has escaped it)
+
+
+def _of_noticed(results: Results) -> list[dict[str, Any]]:
+    said = results.noticed
+    parts = [{"title": "What would have been noticed", "lines": said}] if said else []
+    return parts + [
+        {"title": f"What copies of {one.model} showed", "lines": one.lines}
+        for one in results.powers
     ]
 
 
-def _page(found: Found, lines: Sequence[str], figure: Path | None) -> str:
-    """The page as HTML: verdict, what would have been noticed, figure, list; the rest folded."""
-    labels = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
-    labels |= {"value": "AUC or share", "share_at_least": "seen, at least"}
-    parts = [f'<p class="verdict">{_escaped(line)}</p>' for line in found.verdicts["says"]]
-    parts += _paragraphs(lines)
-    if found.noticed:
-        parts += ["<h2>What would have been noticed</h2>", *_paragraphs(found.noticed)]
-    if figure is not None:
-        data = base64.b64encode(figure.read_bytes()).decode()
-        parts.append(f'<img alt="each method and its control" src="data:image/png;base64,{data}">')
-    parts += _of_rows(found.listed)
-    parts.append("<details><summary>All tables</summary>")
-    for caption, rows, columns, after in _sections(found):
-        if len(rows):
-            shown = show(_with_interval(rows), caption, columns, labels, {"p_value": 3})
-            parts.append(f"<div>{shown.data}</div>")
-        parts += after
-    return f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n</details>\n"
+def _of_rows(results: Results) -> list[dict[str, Any]]:
+    """The first listed rows of each model, and where to find all of them."""
+    listed = results.listed
+    shown = listed.groupby("model", sort=False).head(MOST_SHOWN)
+    caption = "Rows that are listed as seen, by their number in the file, from 0"
+    if len(shown) < len(listed):
+        caption += f" (those that stand out most: {len(shown)} of {len(listed)})"
+    model = "model " if len(results.found) > 1 else ""  # one model's name stands above
+    return _part(shown, caption, f"{model}index text p_value", REST)
 
 
-def _record(found: Found, data: Mapping[str, Any]) -> dict[str, Any]:
+def _of_scores(results: Results) -> list[dict[str, Any]]:
+    caption = "The log's score on the rows that are listed as seen, and on the others"
+    return _part(results.by_list, caption, "rows n value interval", NOT_INFLATION)
+
+
+def _tables(results: Results) -> list[dict[str, Any]]:
+    methods, counts = results.tables["audit"], auditing.rows_table(results.audit)
+    meanings = [
+        f"{w.capitalize()}: {m}." for w, m in MEANINGS.items() if w in [*methods["verdict"]]
+    ]
+    columns = "model method verdict n n_comparison value interval p_adjusted share_at_least "
+    counted = [name for name in counts if name == "file" or counts[name].notna().any()]
+    scores = results.log.scores if results.log else pd.DataFrame()
+    return [
+        *_part(methods, "Methods", columns + "text_auc note", " ".join(meanings)),
+        *_part(
+            auditing.checks_table(results.audit),
+            "Dataset against comparison rows, by their text alone",
+            "control n value interval p_value holds",
+        ),
+        *_part(
+            counts,
+            "Rows in each file, rows left out and why (the first reason), and in the sample",
+            " ".join(counted),
+        ),
+        *_part(
+            scores,
+            "The score that the log of the evaluation states",
+            "task model metric value n mean_of_samples",
+        ),
+        *_part(_models(results), "Models", "name weights why_none"),
+    ]
+
+
+def _models(results: Results) -> pd.DataFrame:
+    rows = [target.weights for target in results.targets.values()]
+    return pd.DataFrame(rows, columns=["name", "weights", "why_none"])
+
+
+def _record(results: Results) -> dict[str, Any]:
     """What ``verdict.json`` holds, as docs/verdict.schema.json describes it."""
+    data = results.audit.data
     tables = {
-        "verdicts": found.verdicts,
-        "evidence": found.methods,
-        "text_alone": found.by_text.drop(columns=["model", "method"]),
-        "rows": found.counts,
-        "lists": found.lists,
-        "listed_rows": found.listed[_is_listed(found.listed)],
-        "evaluation": found.scores,
-        "scores_by_list": found.by_list,
+        "models": _models(results),
+        "verdicts": results.tables["audit_verdicts"],
+        "evidence": results.tables["audit"],
+        "text_alone": auditing.checks_table(results.audit),
+        "rows": auditing.rows_table(results.audit),
+        "lists": results.tables["audit_lists"],
+        "listed_rows": results.listed,
+        "evaluation": results.log.scores if results.log else pd.DataFrame(),
+        "scores_by_list": results.by_list,
+        "power": pd.DataFrame([row for one in results.powers for row in one.records]),
     }
+    names = ("dataset", "split", "revision", "names", "text_columns", "label_column")
+    told = results.audit.told
+    sources = [data.dataset, told.comparison, told.model.log_probs]
+    files = {source: partitions.find_file(source) for source in filter(None, sources)}
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": _tool(),
         "date": _today(),
-        "missing": found.missing,
-        "data": dict(data),
-        "noticed": found.noticed,
+        "missing": results.missing,
+        "data": {name: getattr(data, name) for name in names},
+        "files": {name: storage.sha256_of_file(path) for name, path in files.items() if path},
+        "versions": versions(),
+        "noticed": results.noticed,
     } | {name: json.loads(rows.to_json(orient="records")) for name, rows in tables.items()}
 
 
-def _unlisted_numbers(listed: pd.DataFrame, log: Log | None) -> list[int]:
-    """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
-    numbers = verdict.unlisted_rows(listed)
-    if log and "doc_id" in log.rows:
-        names = log.rows["doc_id"].tolist()
-        numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
-    return numbers
+def _summary(results: Results) -> str:
+    """The verdict in Markdown, as the summary of a GitHub job shows it."""
+    lines = [f"* {line}" for line in results.noticed[1:]]
+    lines += [f"* {line}" for one in results.powers for line in one.lines]
+    said = [f"**{one.partition('. ')[0]}.** {one.partition('. ')[2]}" for one in results.says]
+    parts = ["## Was this model trained on this data?", *said, _said_of_missing(results)]
+    parts += [noticed.WRONG, *results.noticed[:1], "\n".join(lines)]
+    return "\n\n".join(visible(part).replace("<", "&lt;") for part in parts if part) + "\n"
 
 
 def _tool() -> str:
@@ -246,51 +334,13 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _escaped(line: str) -> str:
-    return html.escape(visible(line))
-
-
-def _paragraphs(lines: Sequence[str]) -> list[str]:
-    return [f"<p>{_escaped(line)}</p>" for line in lines]
-
-
-def _read(folder: Path, name: str, columns: Sequence[str]) -> pd.DataFrame:
-    """A table of a run; an empty one with these columns where the run was interrupted before it."""
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=list(columns))
-    return storage.read_csv(path, keep_default_na=False, na_values=[""])
-
-
-def _is_listed(rows: pd.DataFrame) -> pd.Series:
-    return rows["is_listed"].astype(str).eq("True")
-
-
-def _of_rows(rows: pd.DataFrame) -> list[str]:
-    """The first listed rows of each model, and where to find all of them."""
-    if rows.empty or not _is_listed(rows).any():
-        return []
-    chosen = rows[_is_listed(rows)].sort_values("p_value", kind="stable")
-    shown = chosen.groupby("model", sort=False).head(MOST_SHOWN)
-    columns = "model index min_k_score completion_score quiz_score p_value"
-    columns += " text" * ("text" in shown)
-    caption = "Rows that are listed as seen, by their number in the file, from 0"
-    if len(shown) < len(chosen):
-        caption += f" (those that stand out most: {len(shown)} of {len(chosen)})"
-    table = show(shown, caption, columns)
-    return [
-        f"<div>{table.data}</div>",
-        f"<p>All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has "
-        "the numbers of the rows that no list names, in the form that lm_eval --samples reads. "
-        "They are rows that did not stand out, which does not show that they were not seen.</p>",
-    ]
-
-
-def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> str:
+def _said_of_missing(results: Results) -> str:
     """Which parts of an interrupted audit are missing, and how they are had."""
+    if not results.stopped:
+        return ""
     parts = [
         f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
-        for name, methods in missing.items()
+        for name, methods in results.missing.items()
     ]
     what = (
         f"This page lacks these parts: {'; '.join(parts)}. The verdict is corrected for the "
@@ -299,10 +349,6 @@ def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> 
         else "No method is missing."
     )
     return (
-        f"This audit was interrupted ({stopped.why}). {what} Give the same line again to complete "
-        "it: what was computed or answered is kept, and nothing is asked twice."
+        f"This audit was interrupted ({results.stopped}). {what} Give the same line again to "
+        "complete it: what was computed or answered is kept, and nothing is asked twice."
     )
-
-
-def _with_interval(rows: pd.DataFrame) -> pd.DataFrame:
-    return with_interval(rows) if "ci_low" in rows else rows

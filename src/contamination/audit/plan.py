@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from contamination.audit import comparison
 from contamination.audit.instrument import check_texts
-from contamination.audit.options import WRITTEN, quizzes_unasked, source_of
+from contamination.audit.options import RULE, WRITTEN, quizzes_unasked, source_of
 from contamination.audit.prepared import (
     COMPARING,
     DCQ,
@@ -28,8 +29,10 @@ from contamination.audit.prepared import (
     name_of,
 )
 from contamination.audit.rows import FEWEST_ROWS, Rows
+from contamination.audit.settings import LAB
 from contamination.core.overlap import words
 from contamination.dcq.quizzes import LETTERS, header, perturbation_request, quiz_prompt
+from contamination.models.chat import estimate
 from contamination.models.exchange import (
     Endpoint,
     Request,
@@ -38,7 +41,12 @@ from contamination.models.exchange import (
     output_limit,
     requests_of_prompts,
 )
-from contamination.models.prompt_log_probs import CHAT, probe_requests, score_requests
+from contamination.models.prompt_log_probs import (
+    CHAT,
+    known_form,
+    probe_requests,
+    score_requests,
+)
 from contamination.replication import instructions
 from contamination.replication.instructions import (
     FIRST_INSTANCES_PROMPT,
@@ -60,11 +68,10 @@ LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _CHEAT_FORMAT = "CSV"
 PROBE, SELF_CHECK = "probe for log-probabilities", "known texts, to check the instrument"
 NOT_ASKED = "not asked for"
+NO_ANSWERS = "a file of log-probabilities answers no question"
+IF_GIVEN = "if the address gives log-probabilities of prompts, which will be probed"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
-
-
-# What is asked
 
 
 # DCQ and option ranking
@@ -198,6 +205,8 @@ def skip_reasons(audit: Audit) -> dict[str, str]:
     """For each method "" if it will be run, else why not."""
     model, data = audit.model, audit.data
     reasons = {name: "" if name in audit.methods else NOT_ASKED for name in METHODS}
+    if model.log_probs:
+        reasons = {name: reasons[name] or NO_ANSWERS for name in METHODS} | {MIN_K: reasons[MIN_K]}
     if data.task in LABELLED_TASKS and not data.label_column:
         why = f"prompts of {data.task} show the label, and label_column is empty"
         reasons[REPLICATION] = reasons[REPLICATION] or why
@@ -215,9 +224,8 @@ def skip_reasons(audit: Audit) -> dict[str, str]:
     if model.base_url:
         why = "DICE reads hidden states, which an address does not give"
         reasons[DICE] = reasons[DICE] or why
-    elif len(audit.told.dice.reference_models) < 2:
-        why = "reference_models names fewer than two clean models of the same base"
-        reasons[DICE] = reasons[DICE] or why
+    elif not reasons[DICE] and len(audit.told.dice.reference_models) < 2:
+        reasons[DICE] = "reference_models names fewer than two clean models of the same base"
     # A file that says which rows were seen is scored next to the classifiers of its words.
     of_labelled = {MIN_K} if data.member_column else set()
     if audit.refusal:
@@ -308,7 +316,9 @@ def plan_table(audit: Audit) -> pd.DataFrame:
 
 
 def local_models(audit: Audit) -> list[str]:
-    """Folders or hub ids of the audited models that no address serves, in order."""
+    """Folders or hub ids of the audited models that are loaded here, in order."""
+    if audit.model.log_probs:
+        return []
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 
@@ -327,3 +337,61 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
         MIN_K: (tokens(passage_texts(audit)), 0),
         DICE: (sizes[0] * (1 + len(audit.told.dice.reference_models)), 0),
     }
+
+
+# In words
+
+
+def announce_audit(audit: Audit) -> str:
+    """What is still to be asked, one line each, the most that it may cost, and the cap."""
+    asked, reasons = audit.asked, skip_reasons(audit)
+    lines = [
+        f"{purpose}, {who.model}: {estimate(who, batch, **asked.paying(role))}"
+        for endpoint in asked.endpoints
+        for purpose, who, batch, role in batches_of(audit, endpoint, known_form(endpoint))
+    ]
+    if methods := probed_methods(audit):
+        lines.append(f"{' and '.join(methods)}: will be run {IF_GIVEN}")
+    for model in local_models(audit):
+        tokens = [pair for name, pair in local_tokens(audit).items() if not reasons[name]]
+        n_read, n_written = (sum(part) for part in zip((0, 0), *tokens, strict=True))
+        lines.append(
+            f"{name_of(model)}: no calls, no cost; about {n_read:,} tokens to read and "
+            f"{n_written:,} to write here{_of_lab(model)}"
+        )
+    source = source_of(audit.rows, asked)
+    if source == WRITTEN:
+        lines.append(f"options of the quizzes: {source}")
+    elif source == RULE and not (reasons[DCQ] and reasons[RANKING]):
+        n_can = sum(map(len, quizzed_instances(audit)))
+        n_rows = sum(len(rows.rows) for rows in audit.quizzed)
+        lines.append(f"options of the quizzes: {source}, which {n_can} of {n_rows} rows allow")
+    if audit.unseen is not None:
+        lines.append(comparison.describe_check(audit.text_alone, *audit.near_copies))
+    if asked.endpoints and not audit.refusal:
+        whole = plan_table(audit)["cost"].sum(min_count=1)
+        cost = "unknown without prices" if pd.isna(whole) else f"at most {whole:.2f}"
+        cap = "no cap is set" if asked.cap is None else f"cap {asked.cap:.2f}"
+        lines.append(f"all of it, nothing being in the log: {cost} ({cap})")
+    return "\n".join(lines)
+
+
+def refuse_above_cap(audit: Audit) -> None:
+    """ValueError if what is still to be asked may cost more than what the cap leaves."""
+    if audit.asked.cap is None:
+        return
+    found = [
+        estimate(who, batch, **audit.asked.paying(role))
+        for endpoint in audit.asked.endpoints
+        for _, who, batch, role in batches_of(audit, endpoint, known_form(endpoint))
+    ]
+    most = sum(one.cost or 0.0 for one in found) + max((one.spent for one in found), default=0.0)
+    if most > audit.asked.cap:
+        raise ValueError(
+            f"with what was spent before, the plan may cost {most:.2f}, and the cap is "
+            f"{audit.asked.cap:.2f}: raise --cap (cost_cap), or ask fewer methods or rows"
+        )
+
+
+def _of_lab(model: str) -> str:
+    return ", and 1 to 3 minutes the first time, to train it" if model.startswith(LAB) else ""

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contamination.audit import rows as read
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Dcq, Model, Replication, Settings
 from contamination.dcq.quizzes import PERTURBER_OPTIONS, QUIZ_OPTIONS
@@ -72,9 +71,13 @@ def ask(asked: RunEndpoints, role: str, model: Endpoint | None = None) -> Ask:
     return partial(answer_all, model or asked.helpers[role], **asked.paying(role))
 
 
-def collect_endpoints(told: Settings, run: str) -> RunEndpoints:
-    """Who is asked; ValueError if something does not fit."""
+def collect_endpoints(told: Settings) -> RunEndpoints:
+    """Who is asked; ValueError if something does not fit.
+
+    The cap belongs to these models at their address, whatever dataset they are asked about.
+    """
     model = told.model
+    run = " ".join(["audit", model.base_url, *model.names])
     options = {PERTURBER: model.sent(PERTURBER_OPTIONS), JUDGE: model.sent(JUDGE_OPTIONS)}
     helpers = {}
     for role, block in ((PERTURBER, told.dcq), (JUDGE, told.replication)):
@@ -197,20 +200,3 @@ class Audit:
     def quizzed(self) -> list[Rows]:
         """Of each set the rows that all methods but Min-k% Prob take."""
         return [rows.head(self.told.n_instances) for rows in self.sets]
-
-
-def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> Audit:
-    """Rows loaded and cleaned; nothing is asked or loaded, and rows are not compared yet.
-
-    ``loaded`` are the rows of dataset and comparison, if they have been read before.
-
-    Raises:
-        ValueError, FileNotFoundError: in one line.
-    """
-    told.check()
-    if told.replication.human_labels:
-        read.read_labels(told.replication.human_labels)  # raises before anything is asked
-    asked = collect_endpoints(told, f"audit {' '.join(told.data.called)}")
-    n = max(told.n_instances, told.n_passages)
-    rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
-    return Audit(told, asked, rows, unseen)

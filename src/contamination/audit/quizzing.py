@@ -14,10 +14,9 @@ from contamination.audit import finding
 from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of
-from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Audit, RunEndpoints, ask
+from contamination.audit.prepared import MODEL, Audit, RunEndpoints, ask
 from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
-from contamination.core.statistics import share_interval
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.quizzes import (
@@ -34,7 +33,6 @@ from contamination.dcq.respondents import BaseRespondent, ChatRespondent, Instru
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.models.local import CausalLM
 
-SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there
 _KINDS: dict[type, str] = {
     ChatRespondent: "chat",
@@ -64,15 +62,14 @@ def respondent_of(
     return BaseRespondent(place, *names, respondents.ANSWER_RULE).spread_over(quizzes)
 
 
-def dcq(audit: Audit, target: Target, n_resamples: int) -> Finding:
+def dcq(audit: Audit, target: Target) -> Finding:
     """The quiz on the rows of both files, next to rules that never saw the data.
 
     A row's score is the share of its quizzes, at positions that both files were quizzed at, in
     which the model picks the original; what the rules make of the same quizzes is a feature of
     the row. The paper's tables are in ``tables``, audit_dcq and so on (:func:`paper_tables`).
     """
-    about = {"dataset": audit.names[0], "model": target.name}
-    told, answers, credits, levels, tables = audit.told.dcq, [], [], [], {}
+    told, answers, credits, tables = audit.told.dcq, [], [], {}
     for rows in audit.quizzed:
         is_data = not answers
         with_fifth = told.second_perturbation and is_data
@@ -80,27 +77,20 @@ def dcq(audit: Audit, target: Target, n_resamples: int) -> Finding:
         respondent = respondent_of(target.place, audit.asked, audit.names, made, told.respondent)
         answered = answer_quizzes(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
         answers.append(answered)
-        level = level_row(answered, n_resamples)
         of_rules = controls.rule_choices(made.assign(dataset=audit.names[0]))
         credits.append(of_rules.assign(credit=controls.credits_of(of_rules)))
-        levels.append(finding.level_row(DCQ if is_data else UNSEEN, level["n"], *shares_of(level)))
         if is_data:
-            by_rule = controls.control_table(of_rules, pd.DataFrame([level | about]))
-            levels += [
-                finding.level_row(row["control"], row["n"], *shares_of(row))
-                for row in by_rule.to_dict("records")
-            ]
-            how = _KINDS[type(respondent)]
+            level, how = level_row(answered, audit.told.n_resamples), _KINDS[type(respondent)]
             begins = TEMPLATE if how == INSTRUCT else target.begins
             of_table = {"model": target.name, "dataset": audit.names[0], "split": audit.names[1]}
             of_table |= {"respondent": how, "bos": begins}
             if told.trained_share_pct:
                 is_seen = made["index"].isin(trained_rows(audit).rows["index"])
-                level = recall_precision_row(answered, is_seen, n_resamples)
+                level = recall_precision_row(answered, is_seen, audit.told.n_resamples)
             tables = paper_tables(of_table, made, answered, level)
             tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     status = pd.concat([one["status"] for one in answers])
-    found = {"details": answers[0], "tables": tables, "levels": levels}
+    found = {"details": answers[0], "tables": tables}
     scores = _quiz_scores(audit, answers, credits)
     note, counts = finding.describe_unusable(status), finding.status_counts(status)
     return Finding("AUC of the quizzes' right answers", scores, "", note, {}, counts, **found)
@@ -124,18 +114,6 @@ def _quiz_scores(
     return finding.scores_of(audit.quizzed, values, rules=of_rules)
 
 
-def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
-    """Share of the best quiz and its interval, 0 to 1; of a level in percent with its n.
-
-    Resampled answers that are all right, or all wrong, give an interval without width: then
-    Wilson's of the one quiz.
-    """
-    value, low, high = (level[share] / 100 for share in SHARES)
-    if low == high:
-        low, high = share_interval(round(value * level["n"]), int(level["n"]))
-    return value, low, high
-
-
 @dataclass(frozen=True)
 class _WholeTexts:
     """Log-probabilities of texts behind the names, of an endpoint or a model, for a ranking."""
@@ -153,16 +131,15 @@ class _WholeTexts:
 
 def ranking(audit: Audit, target: Target) -> Finding:
     """Is the original likelier than three options, after the names of dataset and split?"""
-    values, levels = [], []
-    for name, rows in zip((RANKING, UNSEEN), audit.quizzed, strict=False):
+    values = []
+    for rows in audit.quizzed:
         made = quizzes_of(rows, audit.asked, audit.told.seed)[0]
         with np.errstate(invalid="ignore"):  # of a text without log-probabilities
             hits = respondents.ranking_credits(_WholeTexts(audit, target), made)
         hits = pd.Series(hits, made["index"]).dropna()
-        levels.append(finding.share_row(name, hits.to_numpy()))
         values += rows.rows["index"].map(hits).tolist()
     scores = finding.scores_of(audit.quizzed, values)
-    return Finding("AUC of the original being likeliest of four", scores, levels=levels)
+    return Finding("AUC of the original being likeliest of four", scores)
 
 
 # The paper's tables, and Appendix E

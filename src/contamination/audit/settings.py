@@ -1,16 +1,15 @@
 """What an audit is told: one tree of settings, and the same words wherever else a model is named.
 
 ``Settings`` is what notebook 10 and ``contamination audit`` read: the blocks ``model``, ``data``
-and one for each method. ``Pairs`` (notebook 05) and the case studies (``cases.settings``) have the
-block ``model`` too. Every class is read as strictly as a notebook's parameters
-(``core.parameters.OwnSettings``).
+and one for each method. The case studies (``cases.settings``) have the block ``model`` too. Every
+class is read as strictly as a notebook's parameters (``core.parameters.OwnSettings``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,12 @@ INSTRUCT = "instruct"
 KEY = "OPENAI_API_KEY"
 # What settings of several classes mean
 KEY_NAME = "NAME of the variable with its key [variable]"
+# Blocks that only these methods read, and fields of ``model`` for one kind of access.
+USED_BY = {"dcq": ("dcq", "ranking"), "replication": ("replication",)}
+USED_BY |= {"min_k": ("min_k",), "dice": ("dice",)}
+OF_LOCAL = ("revision", "dtype", "device", "device_map", "safetensors_only", "bos")
+OF_SERVED = ("key_variable", "limit_option", "has_temperature")
+OF_PAID = ("prices", "price_date", "cost_cap")
 _ANOTHER_CLEAN = re.compile(rf"{CLEAN}:\d+")  # "lab:clean:2" is one more clean model
 
 
@@ -78,6 +83,9 @@ class Model(OwnSettings):
     cost_cap: float = setting(
         0.0, "most it may cost, including earlier runs; 0: no cap [0 or more]"
     )
+    log_probs: str = setting(
+        "", "in place of a model: JSONL of log-probabilities of the tokens of every row"
+    )
 
     @property
     def first(self) -> str:
@@ -104,10 +112,12 @@ class Model(OwnSettings):
         """ValueError, in one line, if something does not fit."""
         if not self.names:
             raise ValueError("model names nothing to audit: fill in model, names")
+        if self.log_probs and len(self.names) > 1:
+            raise ValueError("log_probs are those of one model: name one")
         if self.base_url and any(name.startswith(LAB) for name in self.names):
             raise ValueError("models of the lab are local: leave base_url empty")
-        if self.base_url and self.device:
-            raise ValueError("device says where a local model runs: leave it or base_url empty")
+        if self.base_url and self.log_probs:
+            raise ValueError("log_probs takes the place of a model: leave it or base_url empty")
 
 
 @dataclass(frozen=True)
@@ -265,23 +275,62 @@ class Settings(OwnSettings):
     replication: Replication = setting(Replication(), "options of the completions")
     min_k: MinK = setting(MinK(), "options of the scores")
     dice: Dice = setting(Dice(), "options of the comparison of hidden states")
-    n_instances: int = setting(60, "rows quizzed and completed [4 to 10000]")
+    n_instances: int = setting(60, "rows quizzed and completed [4 to 10000, times copies to 1e6]")
     n_passages: int = setting(400, "rows of each kind that Min-k% Prob scores [4 to 1e6]")
-    false_discovery_rate: float = setting(
-        0.1, "share of rows on the list that are named wrongly, on average [0.01 to 0.5]"
+    power: bool = setting(
+        False, "also train copies of a local model on comparison rows: what would be noticed?"
     )
-    seed: int = setting(0, "of samples, cuts and options [0 to 1e9]")
+    false_discovery_rate: float = setting(
+        0.1, "share of listed rows named wrongly, on average [0.01 to 0.5]"
+    )
+    n_resamples: int = setting(2000, "bootstrap resamples of the papers' intervals [10 to 1e5]")
+    dry_run: bool = setting(False, "only say what would be asked and what it may cost")
+    world_seed: int = setting(0, "seed of the lab's texts, as in notebook 01 [0 to 1e9]")
+    n_background_tokens: int = setting(
+        1_000_000, "tokens of the lab's base model, as in notebook 01 [1000 to 2e7]"
+    )
+    copies: int = setting(
+        16, "how often lab:contaminated reads the rows, in each of two forms [1 to 1000]"
+    )
+    seed: int = setting(0, "seed of samples, cuts and options [0 to 1e9]")
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Fields that were given and would change nothing, each with the reason."""
+        found: dict[str, str] = {}
+        for block, methods in USED_BY.items():
+            if self.methods and not {*methods} & {*self.methods}:
+                why = f"methods leaves out {' and '.join(methods)}"
+                found |= {f"{block}: {name}": why for name in _given(getattr(self, block))}
+        given = _given(self.model)
+        if self.model.base_url or self.model.log_probs:
+            why = "it is for a local model"
+            found |= {f"model: {name}": why for name in OF_LOCAL if name in given}
+        if not self.model.base_url:
+            why = "it is for a model at base_url"
+            found |= {f"model: {name}": why for name in OF_SERVED if name in given}
+        if self.model.log_probs:
+            names = [name for name in _given(self.min_k) if name != "k_percent"]
+            found |= {f"min_k: {name}": "log_probs are of the texts alone" for name in names}
+        if not (self.model.base_url or self.dcq.perturber_model or self.replication.judge_model):
+            why = "nobody is paid: base_url, perturber_model and judge_model are empty"
+            found |= {f"model: {name}": why for name in OF_PAID if name in given}
+        return found
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
         self.model.check()
         self.data.check()
+        for name, why in self.unused.items():
+            raise ValueError(f"{name} would not be used, since {why}: leave it out")
         if self.model.base_url and self.dice.reference_models:
             raise ValueError(
                 "DICE needs states of a local model: leave reference_models or base_url empty"
             )
         if self.model.base_url and self.dcq.respondent:
             raise ValueError("respondent is for local models: leave it or base_url empty")
+        if self.power and (self.model.base_url or self.model.log_probs):
+            raise ValueError("power trains copies of a local model: leave it or base_url empty")
         if self.data.member_column and self.comparison:
             raise ValueError(
                 "member_column already marks the comparison rows: leave comparison empty"
@@ -297,43 +346,9 @@ class Settings(OwnSettings):
             )
 
 
-# Notebook 05
-
-
-@dataclass(frozen=True)
-class Pairs(OwnSettings):
-    """``own_settings`` of notebook 05: pairs of clean and contaminated models, DICE's own study.
-
-    The first of ``model.names`` is the base that they are fine-tuned from.
-    """
-
-    model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
-    checkpoints: dict = setting(
-        {},
-        "trained pairs: for each condition, folders or ids; under unknown, models that others "
-        "fine-tuned",
-    )
-    own_vanilla: str = setting(
-        "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
-    )
-    vanilla_columns: list[str] = setting(
-        ["question", "response"], "its columns; a third is its system prompt [2 to 3 values]"
-    )
-    own_conditions: list[str] = setting(
-        ["GSM-i x5"], "to train: set of problems and number of copies"
-    )
-    n_contaminated: int = setting(2, "models of each of these; a verdict needs 5 [1 to 100]")
-    n_references: int = setting(3, "clean models that are trained; likewise [1 to 100]")
-    own_rows: int = setting(25000, "rows of a mixture [1 or more]")
-    own_copied_rows: int = setting(0, "problems copied into it, 0 for all of a set [0 or more]")
-    own_learning_rate: float = setting(1.0e-5, "of its fine-tuning [above 0 to 1]")
-    own_batch_size: int = setting(1, "rows per step of its fine-tuning [1 to 1000]")
-    own_weight_decay: float = setting(0.0, "AdamW's [0 to 1]")
-    own_warmup_share: float = setting(0.05, "steps over which the rate rises [0 to 1]")
-    lora: bool = setting(False, "adapters (peft) instead of all weights")
-    problem_sets: dict = setting(
-        {}, "for each set, its file or hub id, question and answer columns, split"
-    )
-    n_questions: int = setting(0, "problems of each set, 0 for all [0 or more]")
-    answer_tokens: int = setting(256, "longest completion, in tokens [1 to 100000]")
-    paper_model: str = setting("", "column of Table 1 next to [empty or LLaMA2-7B or Phi2-2.7B]")
+def _given(block: OwnSettings) -> list[str]:
+    """Names of a block's fields that are not at their defaults."""
+    plain = type(block)()
+    return [
+        one.name for one in fields(block) if getattr(block, one.name) != getattr(plain, one.name)
+    ]

@@ -238,9 +238,9 @@ def _headline(
         row = methods.set_index("method").loc[basis]
         said = (
             f"At least {row['n_at_least']} of {row['n']} rows of {dataset} "
-            f"({100 * row['share_at_least']:.0f} %) were seen in training, by {basis} "
-            f"({p_text(row['p_adjusted'])}). {of_list['note']} Do not take the model's score on "
-            "this dataset at face value."
+            f"({100 * row['share_at_least']:.0f} %) were seen in training, with 95 % confidence "
+            f"({basis}, {p_text(row['p_adjusted'])}). {of_list['note']} Do not take the model's "
+            "score on this dataset at face value."
         )
     elif word == CONTROL_FAILS:
         said = f"{audit.refusal[:1].upper()}{audit.refusal[1:]}."

@@ -1,6 +1,6 @@
 """What part C of the case studies is told of one's own model and data: ``own_settings``.
 
-``OwnBooks`` is of notebook 06, ``OwnStudy`` of 07, ``OwnModels`` of 08.
+``OwnBooks`` is of notebook 06, ``OwnStudy`` of 07, ``OwnModels`` of 08, ``Pairs`` of 05b.
 """
 
 from __future__ import annotations
@@ -107,3 +107,42 @@ class OwnModels(OwnSettings):
     )
     price_date: str = setting("", "of the price list [a day YYYY-MM-DD]")
     cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap [0 or more]")
+
+
+@dataclass(frozen=True)
+class Pairs(OwnSettings):
+    """``own_settings`` of notebook 05: pairs of clean and contaminated models, DICE's own study.
+
+    The first of ``model.names`` is the base that they are fine-tuned from.
+    """
+
+    model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
+    checkpoints: dict = setting(
+        {},
+        "trained pairs: for each condition, folders or ids; under unknown, models that others "
+        "fine-tuned",
+    )
+    own_vanilla: str = setting(
+        "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
+    )
+    vanilla_columns: list[str] = setting(
+        ["question", "response"], "its columns; a third is its system prompt [2 to 3 values]"
+    )
+    own_conditions: list[str] = setting(
+        ["GSM-i x5"], "to train: set of problems and number of copies"
+    )
+    n_contaminated: int = setting(2, "models of each of these; a verdict needs 5 [1 to 100]")
+    n_references: int = setting(3, "clean models that are trained; likewise [1 to 100]")
+    own_rows: int = setting(25000, "rows of a mixture [1 or more]")
+    own_copied_rows: int = setting(0, "problems copied into it, 0 for all of a set [0 or more]")
+    own_learning_rate: float = setting(1.0e-5, "of its fine-tuning [above 0 to 1]")
+    own_batch_size: int = setting(1, "rows per step of its fine-tuning [1 to 1000]")
+    own_weight_decay: float = setting(0.0, "AdamW's [0 to 1]")
+    own_warmup_share: float = setting(0.05, "steps over which the rate rises [0 to 1]")
+    lora: bool = setting(False, "adapters (peft) instead of all weights")
+    problem_sets: dict = setting(
+        {}, "for each set, its file or hub id, question and answer columns, split"
+    )
+    n_questions: int = setting(0, "problems of each set, 0 for all [0 or more]")
+    answer_tokens: int = setting(256, "longest completion, in tokens [1 to 100000]")
+    paper_model: str = setting("", "column of Table 1 next to [empty or LLaMA2-7B or Phi2-2.7B]")

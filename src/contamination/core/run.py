@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from contamination.core import keys, storage
 from contamination.core.keys import one_line
@@ -171,17 +171,11 @@ def _recorded(staging: Path) -> dict[str, Any]:
     }
 
 
-# Errors whose own message names cause and cure.
-EXPLAINED = ("ValueError", "FileNotFoundError", "ParameterError", "ChatError", "UnsupportedError")
 ADDED = {"injected-parameters", "papermill-error-cell-tag"}  # tags of papermill's own cells
 
 
 class RunError(RuntimeError):
-    """A run that did not finish, in one line; ``short`` is the cause alone if it is explained."""
-
-    def __init__(self, message: str, cause: str = "") -> None:
-        super().__init__(message)
-        self.short = cause or message
+    """A run that did not finish, in one line."""
 
 
 def check(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
@@ -199,23 +193,21 @@ def run_notebook(
     notebook_path: Path,
     parameter_path: Path,
     output_folder: Path,
-    watched_on: TextIO | None = None,
 ) -> Path:
     """Execute a notebook and return its executed copy, next to its tables, figures and manifest.
 
-    Its progress bars are shown on the terminal ``watched_on``. RunError, ParameterError or OSError
-    if the run cannot start or does not finish.
+    RunError, ParameterError or OSError if the run cannot start or does not finish.
     """
     notebook_path, output = Path(notebook_path), Path(output_folder).absolute()
     name, parameters = notebook_path.stem, check(notebook_path, parameter_path)
     executed, manifest_name = f"notebooks/{name}.ipynb", f"manifests/{name}.json"
     failed, tables = output / f"failed/{name}.ipynb", failed_tables(output, name)
-    with _staging(output, name, watched_on is not None) as staging:
+    with _staging(output, name) as staging:
         started, spent = time.perf_counter(), cpu_seconds()
         saved = _Saved(scrubber(parameters))
         hint = f"(parameters: {parameter_path}; read {output.name}/failed/{failed.name})"
         try:
-            _execute(notebook_path, parameters, saved, watched_on, hint)
+            _execute(notebook_path, parameters, saved, hint)
         except (RunError, KeyboardInterrupt):
             storage.write_text(failed, saved.tidied())
             shutil.rmtree(tables, ignore_errors=True)
@@ -242,7 +234,7 @@ def run_notebook(
 
 
 @contextlib.contextmanager
-def _staging(output: Path, name: str, is_watched: bool) -> Iterator[Path]:
+def _staging(output: Path, name: str) -> Iterator[Path]:
     """A fresh folder on the output's file system, which the kernel finds in its environment.
 
     One run of a notebook at a time: two would mix their tables.
@@ -258,7 +250,6 @@ def _staging(output: Path, name: str, is_watched: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)  # what a killed run left behind
         folder.mkdir()
         os.environ |= {storage.OUTPUTS_VARIABLE: str(output), storage.STAGING_VARIABLE: str(folder)}
-        os.environ |= {storage.PROGRESS_VARIABLE: "1"} if is_watched else {}
         try:
             yield folder
         finally:
@@ -303,23 +294,10 @@ class _Saved:
         return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-class _Bars:
-    """Shows the last progress bar of the kernel's stderr; a bar begins with a carriage return."""
-
-    def __init__(self, terminal: TextIO, scrub: Callable[[Any], Any]) -> None:
-        self.terminal, self.scrub, self.flush = terminal, scrub, terminal.flush
-
-    def write(self, text: str) -> None:
-        for bar in re.findall(r"\r([^\r\n]*)", text)[-1:]:
-            line = one_line(self.scrub(bar), shutil.get_terminal_size().columns - 1)
-            print(f"\r\x1b[K{line}", end="", file=self.terminal, flush=True)
-
-
 def _execute(
     notebook_path: Path,
     parameters: dict[str, Any],
     saved: _Saved,
-    watched_on: TextIO | None,
     hint: str,
 ) -> None:
     """Run all cells; RunError, which names the cell and ends with ``hint``, if not all complete."""
@@ -337,7 +315,6 @@ def _execute(
             super().__init__(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **settings)
 
     papermill_io.register("memory:", saved)
-    cause = ""
     try:
         papermill.execute_notebook(
             str(notebook_path.absolute()),
@@ -348,13 +325,11 @@ def _execute(
             language="python",
             cwd=str(notebook_path.parent.absolute()),
             progress_bar=False,
-            stderr_file=_Bars(watched_on, saved.scrub) if watched_on else None,
             # The kernel's own notice about its transport is none of the user's business.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
     except PapermillExecutionError as error:
         why = f"failed: {error.ename}: {error.evalue}"
-        cause = one_line(saved.scrub(error.evalue), 1000) if error.ename in EXPLAINED else ""
     except RuntimeError as error:  # the kernel died, or did not start
         why = f"failed: {type(error).__name__}: {error}"
     else:
@@ -362,11 +337,8 @@ def _execute(
         if all(cell["metadata"]["papermill"]["status"] == "completed" for cell in cells):
             return
         why = "ended the notebook early; the cells after it did not run"  # sys.exit()
-    finally:
-        if watched_on:
-            print("\r\x1b[K", end="", file=watched_on, flush=True)  # clears the line of the bars
     why = one_line(saved.scrub(why), 1000)
-    raise RunError(f"{notebook_path.stem}: {saved.where()} {why} {hint}", cause)
+    raise RunError(f"{notebook_path.stem}: {saved.where()} {why} {hint}")
 
 
 def main(arguments: list[str] | None = None) -> int:

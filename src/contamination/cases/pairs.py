@@ -20,7 +20,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from contamination.audit.local_models import arithmetic, load_model
-from contamination.audit.settings import Pairs as Told
+from contamination.cases.settings import Pairs as Told
 from contamination.core.words import units
 from contamination.data import partitions, sources
 from contamination.dice.answers import final_answer, is_plain_number

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination.audit import pair_flags
 from contamination.audit.local_models import load_model
-from contamination.audit.pairs import UNKNOWN, Pairs, measured_pairs, trained_pairs
-from contamination.audit.settings import Pairs as Told
+from contamination.cases import pair_flags
+from contamination.cases.pairs import UNKNOWN, Pairs, measured_pairs, trained_pairs
+from contamination.cases.settings import Pairs as Told
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
 from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, verdict_column
 from contamination.dice import experiments, published_tables

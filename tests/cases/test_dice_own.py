@@ -11,9 +11,11 @@ from notebook_files import ROOT
 from safetensors.torch import load_file
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import internals, local_models, pair_flags, pair_tables, pairs
+from contamination.audit import internals, local_models
 from contamination.audit.local_models import arithmetic, load_model
-from contamination.audit.settings import Model, Pairs
+from contamination.audit.settings import Model
+from contamination.cases import pair_flags, pair_tables, pairs
+from contamination.cases.settings import Pairs
 from contamination.core import run
 from contamination.core.verdicts import CONTROL_FAILS, OPEN, RULED_OUT, SHOWN
 from contamination.data import sources

@@ -9,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from contamination.audit.pairs import UNKNOWN, Pairs
+from contamination.cases.pairs import UNKNOWN, Pairs
 from contamination.core import plots
 from contamination.dice import experiments
 from contamination.dice.detector import Score, probability, states_by_layer

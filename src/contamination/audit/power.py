@@ -1,0 +1,174 @@
+"""What would this audit have noticed in this model? Copies of it are trained on known rows.
+
+The comparison rows are dealt at random: one half stays for comparison, the other half takes the
+place of the suspected rows, and a third of these is trained on. A copy of the model reads that
+third 1, 4 or 16 times, by adapters, as the last thing that it learns. Then the same methods and
+the same rule decide. The rows of the suspected half that the copy did not read, against the
+comparison rows, tell how often a clean model is accused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contamination.audit import auditing, decision
+from contamination.audit.finding import Finding, Target
+from contamination.audit.prepared import DICE, NAMED, Audit
+from contamination.audit.rows import Rows
+from contamination.audit.verdict import decide
+from contamination.core import storage
+from contamination.core.statistics import share_interval
+from contamination.core.verdicts import SHOWN
+
+if TYPE_CHECKING:
+    from contamination.models.local import CausalLM
+
+PASSES, N_COPIES, SHARE = (1, 4, 16), 5, 1 / 3
+RANK, LEARNING_RATE = 16, 1e-3  # of the adapters; fixed before any copy was scored
+TIMES = {1: "once", 4: "four times", 16: "sixteen times"}
+
+
+@dataclass(frozen=True)
+class Power:
+    """What copies of one model showed.
+
+    Attributes:
+        model: what tables call it.
+        n, n_seen, n_comparison: suspected rows of a copy, those that it read, comparison rows.
+        records: for each number of passes n_copies, n_noticed and n_accused.
+        why_not: why no copy was made.
+    """
+
+    model: str
+    n: int = 0
+    n_seen: int = 0
+    n_comparison: int = 0
+    records: Sequence[dict[str, Any]] = ()
+    why_not: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in sentences."""
+        if self.why_not:
+            return [f"No copies were trained: {self.why_not}."]
+        said = [
+            f"{TIMES[one['passes']]} in {one['n_noticed']} of {one['n_copies']}"
+            for one in self.records
+        ]
+        n_clean = sum(one["n_copies"] for one in self.records)
+        n_accused = sum(one["n_accused"] for one in self.records)
+        low, high = (100 * end for end in share_interval(n_accused, n_clean))
+        return [
+            f"Copies that were trained on {self.n_seen} of {self.n} rows, with "
+            f"{self.n_comparison} for comparison, were noticed if they read them "
+            f"{', '.join(said)} copies. The rows are yours for comparison, and the training was "
+            "the last thing that a copy learned, which is easier to notice than training long ago.",
+            f"A copy was accused of rows that it had not read in {n_accused} of {n_clean} audits "
+            f"(95 % interval {low:.0f} to {high:.0f} %).",
+        ]
+
+
+def measure(audit: Audit, target: Target) -> Power:
+    """Trains copies of a local model and audits each; the model itself is left as it was."""
+    if audit.unseen is None or len(audit.unseen.rows) < 2 * decision.FEWEST_COMPARISON:
+        needed = 2 * decision.FEWEST_COMPARISON
+        return Power(target.name, why_not=f"at least {needed} comparison rows are needed")
+    records: list[dict[str, Any]] = []
+    sizes: dict[str, int] = {}
+    for passes in PASSES:
+        noticed = accused = 0
+        for copy in range(N_COPIES):
+            parts = deal(audit.unseen, audit.told.seed, copy)
+            sizes = {"n": len(parts[0].rows), "n_comparison": len(parts[1].rows)}
+            sizes["n_seen"] = len(parts[2].rows)
+            try:
+                verdicts = _audit_copy(audit, target, passes, copy, *parts)
+            except ValueError as error:
+                return Power(target.name, why_not=str(error))
+            noticed, accused = noticed + verdicts[0], accused + verdicts[1]
+        record = {"model": target.name, "passes": passes, "n_copies": N_COPIES, **sizes}
+        records.append(record | {"n_noticed": noticed, "n_accused": accused})
+    return Power(target.name, sizes["n"], sizes["n_seen"], sizes["n_comparison"], records)
+
+
+def deal(unseen: Rows, seed: int, copy: int) -> tuple[Rows, Rows, Rows]:
+    """Comparison rows dealt at random: suspected ones, those for comparison, those to train on.
+
+    The last are a third of the suspected ones.
+    """
+    generator = np.random.default_rng([seed, 40, copy])
+    order = generator.permutation(len(unseen.rows))
+    half = len(order) // 2
+    suspected, rest = order[:half], order[half:]
+    seen = generator.permutation(suspected)[: round(SHARE * half)]
+
+    def part(places: np.ndarray) -> Rows:
+        return replace(unseen, rows=unseen.rows.iloc[places].reset_index(drop=True))
+
+    return part(suspected), part(rest), part(seen)
+
+
+def _audit_copy(
+    audit: Audit, target: Target, passes: int, copy: int, suspected: Rows, rest: Rows, seen: Rows
+) -> tuple[bool, bool]:
+    """Whether a copy is noticed, and whether it is accused of rows that it has not read."""
+    methods = [name for name, called in NAMED.items() if called in audit.methods and called != DICE]
+    told = replace(audit.told, methods=methods)
+    # Both are of one draw, so nothing tells them apart.
+    of_copy = replace(audit, told=told, rows=suspected, unseen=rest, refusal="")
+    texts = audit.scored_texts(seen)
+    with tuned(target.place, texts, passes, audit.told.seed + copy) as lm:
+        found = auditing.findings_of(of_copy, replace(target, place=lm))
+    if all(one.why_not for one in found.values()):
+        raise ValueError("; ".join(dict.fromkeys(one.why_not for one in found.values())))
+    read = {*seen.rows["index"]}
+    others = suspected.rows[~suspected.rows["index"].isin(read)].reset_index(drop=True)
+    clean = replace(of_copy, rows=replace(suspected, rows=others))
+    unread = {name: _without(one, read) for name, one in found.items()}
+    words = decide(of_copy, "", "", found).word, decide(clean, "", "", unread).word
+    return words[0] == SHOWN, words[1] == SHOWN
+
+
+def _without(found: Finding, read: set) -> Finding:
+    """A finding without the suspected rows of these numbers."""
+    scores = found.scores
+    if scores is None:
+        return found
+    is_read = scores["index"].isin(read) & ~scores["is_unseen"]
+    return replace(found, scores=scores[~is_read].reset_index(drop=True))
+
+
+@contextlib.contextmanager
+def tuned(lm: CausalLM, texts: Sequence[str], passes: int, seed: int) -> Iterator[CausalLM]:
+    """The model with adapters that have read the texts so many times, a row a step.
+
+    Afterwards the model is as it was. ValueError for an architecture that peft does not know.
+    """
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    rows = [lm.begin + lm.tokenizer(t, add_special_tokens=False).input_ids for t in texts]
+    longest = lm.context_length
+    torch.manual_seed(seed)
+    config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
+    adapted = get_peft_model(lm.model, config)  # puts the adapters into ``lm.model``
+    try:
+        weights = [weight for weight in adapted.parameters() if weight.requires_grad]
+        optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE)
+        generator = np.random.default_rng([seed, 41])
+        for _ in range(passes):
+            for place in generator.permutation(len(rows)):
+                ids = torch.tensor([rows[place][:longest]], device=lm.device)
+                adapted(input_ids=ids, labels=ids).loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        known = [lm.identity["revision"], [*texts], passes, seed, RANK, LEARNING_RATE]
+        yield replace(lm, identity=lm.identity | {"revision": f"tuned:{storage.hash_of(known)}"})
+    finally:
+        adapted.unload()
+        vars(lm.model).pop("peft_config", None)  # or the next copy would be called a second one
