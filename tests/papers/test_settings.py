@@ -249,6 +249,6 @@ def test_what_a_user_has_to_fill_in_is_asked_for(template, tmp_path):
     path.write_text(text.replace("names: []  # fill in", "names: [some-model]  #"))
     values = run.check(ROOT / "notebooks/10_audit.ipynb", path)
     assert values["model"]["prices"] == []
-    told = Settings.read({k: v for k, v in values.items() if k in Settings.__dataclass_fields__})
+    told = Settings.read(values)
     with pytest.raises(ValueError, match="_model is empty: fill in the model"):
-        collect_endpoints(told, str(path))
+        collect_endpoints(told)

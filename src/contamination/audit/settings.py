@@ -211,7 +211,11 @@ class Dcq(OwnSettings):
 class Replication(OwnSettings):
     """Block ``replication``: how texts are cut and completed, and who judges completions."""
 
-    cut: str = setting("paper", "share: 40 to 70 percent of the words, as in DCQ [paper or share]")
+    cut: str = setting(
+        "paper",
+        "share: 40 to 70 percent of the words, as in DCQ; released: of the sentences, as in "
+        "Time Travel's code [paper or share or released]",
+    )
     prompt_form: str = setting(
         "",
         "as in Table 3, or for base models; empty: whichever suits the model "
