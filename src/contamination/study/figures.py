@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination.core.plots import CHANCE, CONTROL, MEMBER, OTHER, new_figure
+from contamination.core.plots import CHANCE, CONTROL, MEMBER, OTHER, new_figure, panels
 from contamination.study.length import MAXIMUM
 from contamination.study.timing import N_PARTS
 
@@ -57,6 +57,33 @@ def copies_figure(
     axis.minorticks_off()
     axis.legend(frameon=False, loc="upper left")
     axis.set_title(title, loc="left")
+    return figure
+
+
+def tenths_figure(tenths: pd.DataFrame, labels: Mapping[str, str], title: str) -> Figure:
+    """AUC of rows seen once by the tenth of the training, a panel for each schedule.
+
+    Args:
+        tenths: ``placement.by_tenth``.
+        labels: by detector, what it is called; the last one is the control.
+    """
+    schedules = [*tenths["schedule"].unique()]
+    figure, ((*axes,),) = panels(1, len(schedules), (8.2, 3.6), sharey=True)
+    colours = [MEMBER, OTHER, CONTROL]
+    for axis, schedule in zip(axes, schedules, strict=True):
+        axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1)
+        for number, (detector, label) in enumerate(labels.items()):
+            own = tenths[tenths["schedule"].eq(schedule) & tenths["detector"].eq(detector)]
+            ends = [own["auc"] - own["ci_low"], own["ci_high"] - own["auc"]]
+            axis.errorbar(
+                own["tenth"] + (number - 1) / 8, own["auc"], yerr=ends, fmt="o-", markersize=4,
+                linewidth=1.2, capsize=2, color=colours[number], label=label,
+            )  # fmt: skip
+        axis.set_xticks(range(1, 11))
+        axis.set(xlabel=f"tenth of the training; {schedule} learning rate")
+    axes[0].set_ylabel("AUC of rows seen once")
+    axes[0].legend(frameon=False, loc="upper left", fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
 
 
