@@ -37,6 +37,7 @@ from contamination.replication import instructions
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
+SERVED = {"names": ["a"], "base_url": "http://127.0.0.1:9/v1"}
 
 
 def table_of(audit, found):
@@ -314,8 +315,9 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     [
         ({}, "model names nothing to audit"),
         ({"names": ["a", "a"]}, "want distinct"),
-        ({"names": ["a"], "prices": [1.0]}, "prices must list an input and an output price"),
-        ({"names": ["a"], "prices": [1.0, 2.0]}, "with their price_date"),
+        (SERVED | {"prices": [1.0]}, "prices must list an input and an output price"),
+        (SERVED | {"prices": [1.0, 2.0]}, "with their price_date"),
+        ({"names": ["a"], "prices": [1.0, 2.0]}, "model: prices would not be used"),
         ({"names": ["lab:clean"], "base_url": "http://127.0.0.1:9/v1"}, "leave base_url empty"),
         ({"names": ["a"], "nmes": []}, 'model: unknown name "nmes"'),
     ],
@@ -335,7 +337,7 @@ def test_the_parameter_files_beside_the_sample_fit(name):
         values["dcq"]["perturber_model"] = values["replication"]["judge_model"] = "m"
     told = Settings.read({k: v for k, v in values.items() if k != "dry_run"})
     told.check()
-    assert preparing.collect_endpoints(told, "run").cap is None
+    assert preparing.collect_endpoints(told).cap is None
     assert len(told.data.called) == 2
 
 

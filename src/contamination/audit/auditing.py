@@ -200,7 +200,7 @@ def tables_of(
     decided = decide_all(audit, findings, targets)
     methods = pd.concat([one.methods for one in decided.values()], ignore_index=True)
     begins = {name: one.begins for name, one in targets.items()}
-    methods["bos"] = methods["model"].map(begins).fillna("")
+    methods["bos"] = [begins.get(name, "") for name in methods["model"]]
     verdicts = [{"model": m, "verdict": one.word, "says": one.says} for m, one in decided.items()]
     lists = pd.DataFrame([one.of_list for one in decided.values()]).astype({"n_listed": "Int64"})
     return {
