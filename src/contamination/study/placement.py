@@ -131,7 +131,8 @@ def crossed(stored: pd.DataFrame, detector: str, schedule: str) -> list[CrossedS
     """Scores of a detector by benchmark; ``copies`` holds ``numbers``.
 
     ``stored`` as ``store.read_all`` gives it. The detector ``ATTACK`` is the reference attack,
-    whose shadow models are those of the same schedule.
+    whose shadow models are those of the same schedule. It is undefined, and the list empty, where
+    models are so few that a row is held out by no other one.
     """
     name = PPL.name if detector == ATTACK else detector
     own = stored[stored["detector"].eq(name) & stored["model"].eq(schedule)]
@@ -142,6 +143,8 @@ def crossed(stored: pd.DataFrame, detector: str, schedule: str) -> list[CrossedS
         dealt = np.array([numbers(seed, benchmark) for seed in seeds])
         if detector == ATTACK:
             likely = CrossedScores(benchmark, -np.log(-values), dealt)
+            if not reference_attack.is_defined([likely]):
+                return []
             values = reference_attack.lira_scores(reference_attack.centred(likely)).scores
         found.append(CrossedScores(f"{benchmark} {NAME}", values, dealt))
     return found
@@ -220,7 +223,7 @@ def by_tenth(stored: pd.DataFrame) -> pd.DataFrame:
     for schedule in SCHEDULES:
         for detector in (*ASKED, *SHOWN_TOO):
             pools_ = crossed(stored, detector, schedule)
-            for tenth in range(1, N_TENTHS + 1):
+            for tenth in range(1, N_TENTHS + 1) if pools_ else ():
                 parts = mean_left_out([auc_left_out(pool, tenth) for pool in pools_])
                 found = interval_left_out(parts)
                 n = len(parts.by_model), len(pools_) * ROWS_OF_A_TENTH
@@ -235,11 +238,15 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
     Returns:
         schedule, detector, n_models, early, late (AUCs), difference, ci_low, ci_high, p,
         p_adjusted (Holm over the registered rows, NaN for others), verdict (None for others).
+        A registered row that is undefined has the verdict *not run*, and counts as p = 1.
     """
     rows = []
     for schedule in SCHEDULES:
         for detector in (*ASKED, *SHOWN_TOO):
             pools_ = crossed(stored, detector, schedule)
+            if not pools_:
+                rows.append((schedule, detector, 0, *[np.nan] * 6))
+                continue
             early, late = (
                 mean_left_out([auc_left_out(of, mark) for of in thirds(pools_)])
                 for mark in (EARLY, LATE)
@@ -251,7 +258,8 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
     columns = ["schedule", "detector", "n_models", "early", "late", "difference"]
     table = pd.DataFrame(rows, columns=[*columns, "ci_low", "ci_high", "p"])
     is_asked = table["detector"].isin(ASKED)
-    table.loc[is_asked, "p_adjusted"] = holm(table.loc[is_asked, "p"].to_numpy())
+    table.loc[is_asked, "p_adjusted"] = holm(table.loc[is_asked, "p"].fillna(1).to_numpy())
+    table.loc[table["p"].isna(), "p_adjusted"] = np.nan
     table["verdict"] = None
     table.loc[is_asked, "verdict"] = [
         LATER_IS_FOUND.verdict(
@@ -270,9 +278,10 @@ def schedules_differ(stored: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for detector in ASKED:
-        falling, constant = (
-            late_minus_early(crossed(stored, detector, schedule)) for schedule in SCHEDULES
-        )
+        both = [crossed(stored, detector, schedule) for schedule in SCHEDULES]
+        if not all(both):
+            continue
+        falling, constant = map(late_minus_early, both)
         paired = falling.minus(constant)
         found = interval_left_out(paired, (-2.0, 2.0))
         rows.append((detector, len(paired.by_model), *found[:3], sign_flip_p(paired.by_model)))
