@@ -37,6 +37,7 @@ FOLDED = {
     "numbers": "The figure's numbers",
     "quizzes": "How the quizzes are drawn and counted",
     "drawing": "How the figure is made",
+    "answer": "How the answer is made",
 }
 FRONT_PAGE = """
 ```{{toctree}}
