@@ -35,6 +35,7 @@ FOLDED = {
     "own": "Your own model",
     "training": "How the models are trained",
     "numbers": "The figure's numbers",
+    "answer": "How the answer is computed",
     "quizzes": "How the quizzes are drawn and counted",
     "drawing": "How the figure is made",
     "answer": "How the answer is made",
