@@ -16,6 +16,7 @@ import pytest
 from notebook_files import EVERY_NOTEBOOK, ROOT
 from scipy import stats
 
+from contamination.core.statistics import holm
 from contamination.data.published import membership_summary, membership_words
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k.auc_tables import printed_average, wikimia_blind_table
@@ -173,6 +174,12 @@ def n_significant(column):
     return int(table("replication_published")[column].sum())
 
 
+def left_within(score):
+    """Tests of one score that sign flips leave after Holm's correction for this score alone."""
+    p_values = of("replication_published", metric=score)["p_sign_flip"]
+    return int((holm(p_values.to_numpy()) <= 0.05).sum())
+
+
 def rule(name, dataset):
     """A rule against GPT-4 on one dataset, at equal coverage."""
     return of("dcq_rules", model="GPT-4", control=name, counted="equal coverage", dataset=dataset)
@@ -308,6 +315,8 @@ FACTS = [
      lambda: tuple(table("dcq_reciprocal")[["n_right_any_quiz", "n_replicas"]].sum())),
     ("docs/verdicts.md", "{0} of the 56 tests are significant. Exact sign flips give {1}.",
      lambda: (n_significant("significant_unpaired"), n_significant("significant_sign_flip"))),
+    ("docs/verdicts.md", "Corrected within one score, sign flips leave {0} tests with ROUGE-L and {1} with BLEURT.",
+     lambda: (left_within("ROUGE-L"), left_within("BLEURT"))),
     ("docs/verdicts.md", "the judge is right in {0} of {1} cases and the constant answer \"clean\" in {2}",
      lambda: (judged(JUDGE, "both models"),
               one("replication_success", "n_partitions", algorithm=JUDGE, model="both models"),

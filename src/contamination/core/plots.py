@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
 # A model next to a rule without memory, in the words of the lessons.
-READINGS = {"model ahead": MEMBER, "rule as good": CONTROL, "open": CHANCE}
+READINGS = {"model ahead": MEMBER, "rule better": OTHER, "rule as good": CONTROL, "open": CHANCE}
 
 
 def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:
