@@ -290,7 +290,7 @@ FACTS = [
      lambda: (by_part(1), by_part(5))),
     ("README.md", "needs about {0:.0f} of them in the larger models and about {1:,.0f} in the small ones. For rows seen sixteen times, {2:.0f} are enough",
      lambda: (round(needed(1, "larger"), -1), round(needed(1) / 50) * 50, needed(16))),
-    ("README.md", "By the test that we had registered, {0} of {1} detectors find rows seen once and {3} find rows seen sixteen times. By an exact test of the same mean AUC, which we chose later, it is {2} and {4}.",
+    ("docs/which_detector.md", "By the test that we had registered, {0} of {1} detectors find rows seen once and {3} find rows seen sixteen times. By an exact test of the same mean AUC, which we chose later, it is {2} and {4}.",
      lambda: (*n_shown(1), n_shown(16)[0], n_shown(16)[2])),
     ("README.md", "two *clean* models are told apart in {0:.0f} % on fresh questions and in {1:.0f} % on the detector's own, and the base model from a clean one in {2:.0f} %",
      lambda: tuple(one("dice_controls", "auroc_pct", control=name) for name in (

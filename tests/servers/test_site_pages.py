@@ -399,14 +399,6 @@ def test_answers_stay_text_and_formulas_are_set(browser, server):
     visit.page.close()
 
 
-@pytest.mark.parametrize("paper", ["A4", "Letter"])
-def test_the_hand_out_prints_on_one_page(browser, server, paper):
-    page = browser.new_page()
-    page.goto(f"{server.url}/docs/handout.html")
-    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper))) == 1
-    page.close()
-
-
 def test_a_broken_link_is_named_and_the_earlier_site_stays(outputs, tmp_path):
     shutil.copytree(outputs, tmp_path / "smoke")
     broken = new_notebook(cells=[new_markdown_cell("# Broken\n\n[gone](../docs/gone.md)")])

@@ -3,7 +3,7 @@
 A line of the file is one row: ``id``, ``suspected`` (true for a row of the dataset, false for a
 comparison row), ``log_probs`` (natural logarithms of the tokens' probabilities, in order; null
 for a first token without one) and perhaps ``text``. Without texts, an id is the number of the row
-in its file, from 0. vLLM and SGLang give such numbers (docs/pipeline.md shows how).
+in its file, from 0. vLLM and SGLang give such numbers (docs/audit.md shows how).
 """
 
 from __future__ import annotations
