@@ -25,7 +25,7 @@ from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
 from contamination.core import overlap
-from contamination.core.parameters import ParameterError, load_parameter_file
+from contamination.core.parameters import ParameterError
 from contamination.core.tables import show
 from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
 from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
@@ -325,18 +325,6 @@ def test_a_model_that_does_not_fit_is_one_line(model, message):
         prepared(model=model)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["sample", "endpoint", "checkpoint"])
-def test_the_parameter_files_beside_the_sample_fit(name):
-    values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
-    if name == "endpoint":  # a template, whose models are to be filled in
-        values["model"]["names"] = ["m"]
-        values["dcq"]["perturber_model"] = values["replication"]["judge_model"] = "m"
-    told = Settings.read({k: v for k, v in values.items() if k != "dry_run"})
-    told.check()
-    assert preparing.collect_endpoints(told, "run").cap is None
-    assert len(told.data.called) == 2
 
 
 # The methods, end to end
