@@ -95,11 +95,11 @@ def _ids_of(texts: tuple[str, ...]) -> list[list[int]]:
     return token_ids(row_pools.the_lab().tokenizer, texts)
 
 
-def read_models(folder: Path | None = None) -> list[StoredModel]:
+def read_models() -> list[StoredModel]:
     """The models whose tokens the ledger holds; FileNotFoundError and ValueError as ``store``."""
     found = []
-    for name in store.names(NAME, folder):
-        tables, about = store.read_tables(name, folder)
+    for name in store.names(NAME):
+        tables, about = store.read_tables(name)
         table = tables[NAME]
         for column, step in about["steps"].items():
             table[column] = [step * np.asarray(values, dtype=float) for values in table[column]]
