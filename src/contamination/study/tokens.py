@@ -108,10 +108,6 @@ def read_models() -> list[StoredModel]:
     return found
 
 
-def _rounded(values: np.ndarray, column: str) -> np.ndarray:
-    return np.round(np.asarray(values, dtype=float) / STEPS[column]).astype(np.int16)
-
-
 def _columns(whole: TokenScores, lowercase: TokenScores) -> dict[str, np.ndarray]:
     return {
         "log_prob": whole.token_log_probs,
@@ -142,7 +138,10 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         whole = token_log_probs(lm, texts, with_moments=True)
         lowercase = token_log_probs(lm, [text.lower() for text in texts])
         rows = [
-            {name: _rounded(values, name) for name, values in _columns(*of_row).items()}
+            {
+                name: np.round(np.asarray(values, dtype=float) / STEPS[name]).astype(np.int16)
+                for name, values in _columns(*of_row).items()
+            }
             for of_row in zip(whole, lowercase, strict=True)
         ]
         tables.append(pd.DataFrame(rows).assign(benchmark=pool.benchmark, row=np.arange(len(rows))))
