@@ -24,7 +24,6 @@ from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
-from contamination.core import overlap
 from contamination.core.parameters import ParameterError
 from contamination.core.tables import show
 from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
@@ -33,7 +32,6 @@ from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models import local
 from contamination.models.chat import ChatError
 from contamination.models.local import load_causal_lm
-from contamination.replication import instructions
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
@@ -596,14 +594,6 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     assert scored["second_piece"].str.len().gt(0).all()
     shown = show(auditing.worked_instances(audit, found)).data
     assert "<script>" not in shown
-
-
-def test_rouge_counts_words_of_any_script():
-    assert overlap.rouge_l("猫坐在垫子上", "猫坐在椅子上") == pytest.approx(5 / 6)
-    assert overlap.rouge_l("Кот сидит тут", "кот сидит там") == pytest.approx(2 / 3)
-    assert overlap.rouge_l("El niño come", "el niño come") == 1
-    first, second, _ = instructions.cut("猫坐在垫子上", 0)
-    assert first + second == "猫坐在垫子上"
 
 
 def test_dice_beyond_its_references_is_open(monkeypatch, tiny_folder):

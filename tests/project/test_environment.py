@@ -1,4 +1,4 @@
-"""Set-up: what the locks name, and which build of torch is installed."""
+"""Set-up: which build of torch is installed."""
 
 import os
 import re

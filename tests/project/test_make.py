@@ -122,7 +122,7 @@ def test_an_unknown_profile_is_one_line_that_names_those_there_are(tree):
     assert ran == []
 
 
-@pytest.mark.parametrize("goal", ["reproduce", "02_dcq", "site", "slides"])
+@pytest.mark.parametrize("goal", ["reproduce", "02_dcq"])
 def test_a_full_run_is_one_line_that_says_how_its_files_run(tree, goal):
     shutil.copytree(ROOT / "params/full", tree / "params/full")
     code, printed, ran = make(tree, goal, "PROFILE=full")

@@ -1,4 +1,4 @@
-"""How faults are put into the code and counted; make mutants runs those of scripts/mutants.yaml."""
+"""The faults that make mutants puts into the code, one at a time, are of the code as it is."""
 
 from notebook_files import ROOT, script
 

@@ -1,4 +1,4 @@
-"""What the site and the contents panes rest on: headings in order, links that lead somewhere."""
+"""Python for the pages of the site: fetched once, and checked."""
 
 import hashlib
 import tarfile
@@ -8,7 +8,6 @@ from notebook_files import script
 
 from contamination.core import storage
 
-# Where scripts/build_site.py takes pages and downloads from.
 NPM = """#!/bin/sh
 echo "$@" >> {folder}/asked
 {then}

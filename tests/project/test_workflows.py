@@ -1,4 +1,4 @@
-"""GitHub's workflows add nothing to the Makefile, and name what the project names."""
+"""GitHub's workflows: pinned actions, and rights to write for one job alone."""
 
 import re
 
