@@ -621,6 +621,11 @@ def test_samples_of_one_prompt_differ_and_the_seed_repeats_them(llama):
     assert complete(llama, prompts, 8, temperature=1.0, top_k=1, seed=1, cache=False) == greedy
 
 
+def test_samples_of_one_prompt_differ_in_batches_of_one_too(llama):
+    samples = complete(llama, ["the old river"] * 4, 8, temperature=1.0, max_batch_tokens=1)
+    assert len(set(samples)) > 1
+
+
 def test_sampling_leaves_the_callers_random_numbers_alone(llama):
     torch.manual_seed(7)
     expected = torch.rand(1)
