@@ -38,7 +38,6 @@ FOLDED = {
     "answer": "How the answer is computed",
     "quizzes": "How the quizzes are drawn and counted",
     "drawing": "How the figure is made",
-    "answer": "How the answer is made",
 }
 FRONT_PAGE = """
 ```{{toctree}}

@@ -29,8 +29,6 @@ PACKAGE = ROOT / "src/contamination"
 with (ROOT / "notebooks/contents.csv").open(newline="") as _stream:
     CONTENTS = list(csv.DictReader(_stream))  # the one list of the notebooks
 NOTEBOOKS = [ROOT / f"notebooks/{row['notebook']}.ipynb" for row in CONTENTS]
-# Each has exercises, and their solutions, in notebooks of their own.
-LESSONS = [path for path, row in zip(NOTEBOOKS, CONTENTS, strict=True) if row["kind"] == "lesson"]
 EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
 SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
 # Claims whose verdicts a notebook displays and writes to no table.

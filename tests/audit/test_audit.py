@@ -24,8 +24,7 @@ from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
-from contamination.core import overlap
-from contamination.core.parameters import ParameterError, load_parameter_file
+from contamination.core.parameters import ParameterError
 from contamination.core.tables import show
 from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
 from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
@@ -33,7 +32,6 @@ from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models import local
 from contamination.models.chat import ChatError
 from contamination.models.local import load_causal_lm
-from contamination.replication import instructions
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
@@ -329,18 +327,6 @@ def test_a_model_that_does_not_fit_is_one_line(model, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["sample", "endpoint", "checkpoint"])
-def test_the_parameter_files_beside_the_sample_fit(name):
-    values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
-    if name == "endpoint":  # a template, whose models are to be filled in
-        values["model"]["names"] = ["m"]
-        values["dcq"]["perturber_model"] = values["replication"]["judge_model"] = "m"
-    told = Settings.read({k: v for k, v in values.items() if k != "dry_run"})
-    told.check()
-    assert preparing.collect_endpoints(told).cap is None
-    assert len(told.data.called) == 2
-
-
 # The methods, end to end
 
 
@@ -610,14 +596,6 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     assert scored["second_piece"].str.len().gt(0).all()
     shown = show(auditing.worked_instances(audit, found)).data
     assert "<script>" not in shown
-
-
-def test_rouge_counts_words_of_any_script():
-    assert overlap.rouge_l("猫坐在垫子上", "猫坐在椅子上") == pytest.approx(5 / 6)
-    assert overlap.rouge_l("Кот сидит тут", "кот сидит там") == pytest.approx(2 / 3)
-    assert overlap.rouge_l("El niño come", "el niño come") == 1
-    first, second, _ = instructions.cut("猫坐在垫子上", 0)
-    assert first + second == "猫坐在垫子上"
 
 
 def test_dice_beyond_its_references_is_open(monkeypatch, tiny_folder):

@@ -1,8 +1,5 @@
 """Faults of an audit's line: what is refused before any cost, and what an ended audit leaves."""
 
-import subprocess
-import sys
-
 import pytest
 import yaml
 from notebook_files import ROOT
@@ -59,14 +56,6 @@ def test_without_a_cap_none_is_set(tmp_path):
     assert values["model"]["cost_cap"] == 0.0
 
 
-BEFORE_TORCH = """
-import sys
-from contamination.audit import command_line
-assert command_line.main(sys.argv[1:]) == 2
-assert "torch" not in sys.modules
-"""
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -76,15 +65,16 @@ assert "torch" not in sys.modules
         (["--model", "a/m", "b/m", "--data", "sample"], 'would both be called "m" in the tables'),
     ],
 )
-def test_keys_prices_and_names_are_checked_before_torch_is_imported(tmp_path, words, said):
+def test_keys_prices_and_names_are_checked_before_anything_is_written(
+    tmp_path, capsys, words, said
+):
     for folder in ("a", "b"):
         (tmp_path / folder / "m").mkdir(parents=True)
         (tmp_path / folder / "m/config.json").write_text("{}")
     words = [str(tmp_path / word) if word in ("a/m", "b/m") else word for word in words]
-    words += ["--output", str(tmp_path / "out")]
-    line = [sys.executable, "-c", BEFORE_TORCH, *words]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
-    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert audit(tmp_path, *words) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

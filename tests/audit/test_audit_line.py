@@ -231,23 +231,13 @@ print("imported:", sorted(slow))
 """
 
 
-@pytest.mark.parametrize(
-    ("model", "data", "named"),
-    [
-        ("lab:dirty", "none.jsonl", "lab:dirty"),
-        ("package:llm-smollm", "none.jsonl", "package:llm-smollm"),
-        ("./none", "none.jsonl", "./none"),
-        ("lab:clean", "none.jsonl", "none.jsonl"),  # a file is looked for when the name is right
-    ],
-)
-def test_a_bad_name_or_file_is_refused_before_torch_is_imported(model, data, named):
-    words = ["--model", model, "--data", data, "--plan"]
+def test_a_bad_name_is_refused_before_torch_is_imported():
+    words = ["--model", "lab:dirty", "--data", "none.jsonl", "--plan"]
     done = subprocess.run(
         [sys.executable, "-c", BAD, *words], capture_output=True, text=True, check=True
     )
     assert done.stdout == "imported: []\n"
-    assert done.stderr.startswith("error: ") and f'"{named}"' in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ") and '"lab:dirty"' in done.stderr
 
 
 @pytest.mark.parametrize("name", ["lab:dirty", "package:llm-smollm", "./none"])

@@ -58,13 +58,12 @@ def test_native_is_bfloat16_where_the_processor_has_it(base, monkeypatch, has_it
     assert arithmetic(Model(dtype="float16")) == "float16"
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
+def test_weights_move_as_far_whatever_the_arithmetic(base):
     """At 1e-5 a step lies below the spacing of bfloat16 at most weights and would round away."""
     full = pool.Settings(1e-5, 4, dtype="float32")
     folders = [
         pool.fine_tune(base, VANILLA, dataclasses.replace(full, dtype=name))
-        for name in ("float32", dtype)
+        for name in ("float32", "bfloat16")
     ]
     assert folders[0] != folders[1]
     (expected, n_expected), (found, n_found) = (moved(folder, base) for folder in folders)
@@ -541,14 +540,6 @@ def test_a_system_prompt_stands_in_front_as_an_instruction(base, files, tmp_path
     assert {long, "### Input:\nWhat is 1?\n\n### Response:\n"} <= prompts
     copied = read["GSM-i x5"][0].contamination
     assert all(prompt.startswith("### Input:\n") for prompt, _ in copied)
-
-
-@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
-def test_settings_of_the_papers_models_fit_the_notebook(name):
-    mine = Pairs.read(asked_for(name))
-    wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
-    assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
-    assert mine.paper_model in ("LLaMA2-7B", "Phi2-2.7B")
 
 
 @pytest.mark.mirror

@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from notebook_files import ROOT
 
 from contamination.cases import downstream, downstream_examples, downstream_own, published
-from contamination.cases.books_own import OwnBooks
 from contamination.cases.downstream_own import OwnStudy
-from contamination.core import blind, run
+from contamination.core import blind
 from contamination.core.scores import MIN_K, PPL
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
@@ -332,17 +330,3 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
 
 
 # Parameters for one's own model
-
-
-@pytest.mark.parametrize(
-    ("notebook", "name", "settings"),
-    [
-        ("06_case_books", "books_local", OwnBooks),
-        ("06_case_books", "books_served", OwnBooks),
-        ("07_case_downstream", "downstream", OwnStudy),
-    ],
-)
-def test_full_parameters_fit(notebook, name, settings):
-    path = ROOT / f"params/full/{name}.yaml"
-    mine = settings.read(run.check(ROOT / f"notebooks/{notebook}.ipynb", path)["own_settings"])
-    assert mine.model.names == [mine.model.first]

@@ -330,10 +330,3 @@ def test_no_base_no_study():
 def downstream_parameters():
     path = ROOT / "params/full/downstream_study.yaml"
     return run.check(ROOT / "notebooks/07_case_downstream.ipynb", path)["own_settings"]
-
-
-def test_full_parameters_fit_and_train_nothing_unasked():
-    mine = OwnStudy.read(downstream_parameters())
-    assert mine.model.first and mine.dry_run
-    assert mine.corpus_sizes == [170_000, 270_000, 2_600_000, 26_000_000]
-    assert (mine.own_learning_rate, mine.share_pct, mine.n_inserted) == (1e-4, 0.1, 200)

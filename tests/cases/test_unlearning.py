@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
@@ -16,7 +15,7 @@ from contamination.cases import published, unlearning, unlearning_items, unlearn
 from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
-from contamination.core import run, storage
+from contamination.core import storage
 from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import Dose, Recipe, TrainingTexts, recipe_for
@@ -422,12 +421,6 @@ def test_bad_questions_are_named(trained, tmp_path, row, message):
     asked.write_text(good + row if row else '{"question": "Who?"}\n')
     with pytest.raises(ValueError, match=message):
         own(trained["original"], trained["ascent"], questions=str(asked))
-
-
-def test_the_full_parameters_fit_the_notebook():
-    path = ROOT / "params/full/08_case_unlearning.yaml"
-    given = run.check(ROOT / "notebooks/08_case_unlearning.ipynb", path)["own_settings"]
-    assert OwnModels.read(given).model.names[1] == "microsoft/Llama2-7b-WhoIsHarryPotter"
 
 
 # Differences with their intervals

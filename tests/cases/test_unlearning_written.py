@@ -119,20 +119,6 @@ def test_the_closest_completion_of_each_item_comes_first():
     assert unlearning_written.closest(table, 1)["completion"].tolist() == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("scores", "labels"),
-    [
-        ({"simcse": [0.9, 0.8, 0.1, 0.2], "judge": [5, 4, 1, np.nan]}, ["simcse", "judge"]),
-        ({}, ["rouge_l"]),
-    ],
-)
-def test_a_panel_for_each_score(scores, labels):
-    figure = unlearning_written.distributions(completions(rouge_l=0.5, **scores))
-    assert [axis.get_xlabel() for axis in figure.axes] == labels
-    heights = [patch.get_height() for patch in figure.axes[0].patches]
-    assert sum(heights) == pytest.approx(100)  # all four completions are of selected items
-
-
 # The end of the notebook
 
 

@@ -7,7 +7,6 @@ import torch
 
 from contamination.core import parallel
 from contamination.core.parallel import in_processes
-from contamination.lab import world
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import TrainingTexts, recipe_for, train
 
@@ -51,23 +50,6 @@ def test_models_have_the_same_bytes_from_one_process_and_from_two(tmp_path, monk
         assert all(folder.is_relative_to(tmp_path / str(n)) for folder in folders)
     assert weights[1] == weights[2]
     assert weights[1][0] != weights[1][1]
-
-
-def test_continued_models_are_those_that_are_trained_one_by_one(tmp_path, monkeypatch):
-    trained = []
-
-    def counted(lab, base, doses, n_tokens, seed, learning_rate, **settings):
-        trained.append((lab, base, doses, n_tokens, seed, learning_rate, settings))
-        return tmp_path / str(seed)
-
-    monkeypatch.setattr(world, "continued_model", counted)
-    monkeypatch.setenv(parallel.PROCESSES_VARIABLE, "1")
-    folders = world.continued_models("lab", tmp_path, [([], 3), (["dose"], 4)], 50, 0.1, block=8)
-    assert folders == [tmp_path / "3", tmp_path / "4"]
-    assert trained == [
-        ("lab", tmp_path, [], 50, 3, 0.1, {"block": 8}),
-        ("lab", tmp_path, ["dose"], 50, 4, 0.1, {"block": 8}),
-    ]
 
 
 def test_the_number_of_processes_is_stated_or_that_of_the_cores(monkeypatch):

@@ -261,15 +261,6 @@ def test_kill_leaves_no_target_and_the_next_run_succeeds(tmp_path, parameter_fil
     assert (tmp_path / "out/tables/t.csv").exists()
 
 
-def test_kill_leaves_the_earlier_result_as_it_was(tmp_path, parameter_file):
-    target = run_cells(tmp_path, parameter_file, TABLE)
-    before = target.read_bytes()
-    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE.replace("[n]", "[n + 1]"), WAIT)
-    killed_in_the_middle(tmp_path, notebook, parameter_file)
-    assert target.read_bytes() == before
-    assert (tmp_path / "out/tables/t.csv").read_text() == "n\n4\n"
-
-
 def test_two_runs_of_one_notebook_do_not_mix(tmp_path, parameter_file):
     import fcntl
 

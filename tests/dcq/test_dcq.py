@@ -383,17 +383,6 @@ def test_the_rule_of_a_dataset_is_chosen_on_the_others():
     assert chosen == {"X": "s", "Y": "s", "Z": "r"}
 
 
-def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
-    """Of the row's own dataset the rule may be the best: it was not chosen for that."""
-    good, bad = "D" * 9 + "A", "A" * 9 + "D"
-    rules = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
-    rules += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
-    models = pd.concat([answered("M", d, good, modified="A") for d in "XYZ"])
-    table = controls.compare_rules(pd.concat(rules), models, 100)
-    chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
-    assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
-
-
 def test_rules_of_other_instances_are_refused():
     instances = answered("M", "X", "DDDD", modified="A")
     with pytest.raises(ValueError, match="some instances of X"):

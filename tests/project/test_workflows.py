@@ -1,8 +1,7 @@
-"""GitHub's workflows add nothing to the Makefile, and name what the project names."""
+"""GitHub's workflows: pinned actions, and rights to write for one job alone."""
 
 import re
 
-import pytest
 import yaml
 from notebook_files import ROOT
 
@@ -11,17 +10,6 @@ PARSED = {path.stem: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
 JOBS = {
     f"{name} {job}": content for name in PARSED for job, content in PARSED[name]["jobs"].items()
 }
-INSTALLS = re.compile(r"apt-get (update|install --yes --no-install-recommends \S.*)")
-
-
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_step_calls_make_or_installs_system_packages(job):
-    targets = set(re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
-    for step in job["steps"]:
-        for line in step.get("run", "").splitlines():
-            if not INSTALLS.fullmatch(line):
-                make, *named = line.split()
-                assert make == "make" and named and set(named) <= targets, line
 
 
 def test_an_action_is_one_commit_and_says_which_release_that_is():

@@ -220,12 +220,6 @@ def test_confusion_keeps_kinds_that_do_not_occur():
 # Verdicts
 
 
-def test_how_many_asterisks_each_test_gives(tests):
-    columns = [*released_texts.ALPHA_TESTS.values(), "significant_sign_flip_holm"]
-    assert tests[columns].sum().tolist() == [24, 16, 18, 12, 0]
-    assert not tests["can_reject"].any()  # the last count could only be zero
-
-
 def test_verdicts_of_table_1_beside_the_answer_clean(success):
     verdicts = success.set_index(["model", "algorithm", "test"])["verdict"]
     # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7, of three algorithms 6 / 2^7.

@@ -1,4 +1,4 @@
-"""The static site in a browser: every page, every link, on a desktop and on a telephone.
+"""The static site in a browser: every page and every link.
 
 Built by `make site` from notebooks that are executed here and one that this
 file writes: what untrusted answers, formulas and wide tables become.
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.servers
 
 EXECUTED = ("00_start_here", "01_data_prep")
 OWN = "99_own"
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 ATTACK = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'> 3 $ or 4 $"
 LONG = "word" * 40
 EXERCISES = "notebooks/exercises/02_dcq.html"
@@ -33,48 +32,6 @@ KAPPA = """def kappa(right, chosen, n):
     if n == chosen:
         raise ValueError("habit leaves nothing open")
     return (right - chosen) / """
-# Text whose contrast with what stands behind it is below 4.5, as WCAG counts it.
-FAINT = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = (colour) => rgb(colour).slice(0, 3).map((c) => c / 255)
-    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (each) => {
-    for (let box = each; box; box = box.parentElement) {
-      const colour = getComputedStyle(box).backgroundColor;
-      if ((rgb(colour)[3] ?? 1) > 0) return colour;
-    }
-    return 'rgb(255, 255, 255)';
-  };
-  return [...document.querySelectorAll('article td, article th, article p, article textarea')]
-    .filter((each) => {
-      const [dark, bright] = [getComputedStyle(each).color, behind(each)].map(light)
-        .sort((one, other) => one - other);
-      return each.offsetWidth && (bright + 0.05) / (dark + 0.05) < 4.5;
-    }).map((each) => each.textContent.slice(0, 60));
-}"""
-# Elements that hold text of their own and stick out, unless a box around them scrolls.
-STICKING_OUT = """() => {
-  const scrolls = (box) => /auto|scroll/.test(getComputedStyle(box).overflowX)
-    && box.getBoundingClientRect().right <= innerWidth + 1;
-  const within = (each) => {
-    for (let box = each; box; box = box.parentElement) if (scrolls(box)) return true;
-    return false;
-  };
-  const hasText = (each) => [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-  const wide = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];
-  const cut = [...document.querySelectorAll('article *')].filter((each) => {
-    const box = each.getBoundingClientRect();
-    return hasText(each) && box.width && (box.right > innerWidth + 1 || box.left < -1)
-      && !within(each);
-  });
-  // Code and what is printed wrap, also where they are folded.
-  document.querySelectorAll('article details').forEach((each) => (each.open = true));
-  const long = [...document.querySelectorAll('article pre')]
-    .filter((each) => each.offsetWidth && each.scrollWidth > each.clientWidth + 1);
-  const texts = [...cut, ...long];
-  return wide.concat(texts.map((each) => `${each.tagName}: ${each.textContent.slice(0, 60)}`));
-}"""
 
 
 def own_notebook():
@@ -130,9 +87,9 @@ def server(outputs, tmp_path_factory):
 class Visit:
     """A browser window, and what it complained about or asked of others."""
 
-    def __init__(self, browser, base, size=DESKTOP):
+    def __init__(self, browser, base):
         self.base, self.complaints, self.strangers = base, [], []
-        self.page = browser.new_page(viewport=size)
+        self.page = browser.new_page()
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._asked)
@@ -153,25 +110,18 @@ class Visit:
 
 
 class Crawl:
-    """All pages that links reach from the start page, each on both screens."""
+    """All pages that links reach from the start page."""
 
     def __init__(self, browser, base):
         visit = Visit(browser, base)
-        self.links, self.names, self.sticking_out, self.unnamed = {}, {}, {}, []
+        self.links, self.names = {}, {}
         waiting = [f"{base}/index.html"]
         while waiting:
             address = waiting.pop()
             if address in self.names:
                 continue
-            visit.page.set_viewport_size(DESKTOP)
             visit.page.goto(address)
             self.links[address], self.names[address] = visit.links()
-            words = "all => all.map(each => each.alt).filter(alt => !alt || alt.endsWith('.png'))"
-            self.unnamed += visit.page.eval_on_selector_all("article img", words)
-            for size in (DESKTOP, PHONE):
-                visit.page.set_viewport_size(size)
-                if found := visit.page.evaluate(STICKING_OUT):
-                    self.sticking_out[address, size["width"]] = found
             targets = {urldefrag(link)[0] for link in self.links[address]}
             waiting += [target for target in targets if urlsplit(target).path.endswith(".html")]
         self.complaints, self.strangers = visit.complaints, visit.strangers
@@ -181,15 +131,6 @@ class Crawl:
 @pytest.fixture(scope="module")
 def crawl(browser, server):
     return Crawl(browser, server.url)
-
-
-def test_a_second_make_does_nothing(outputs, tmp_path):
-    page = outputs / "site/index.html"
-    before = page.stat().st_mtime_ns
-    done = make_site(outputs, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Nothing to be done" in done.stdout
-    assert page.stat().st_mtime_ns == before
 
 
 def test_links_reach_every_page(crawl, server, outputs):
@@ -218,39 +159,6 @@ def test_browser_has_nothing_to_say_and_asks_nobody_else(crawl):
     assert crawl.strangers == []
 
 
-def test_no_text_is_cut_on_a_desktop_or_a_telephone(crawl):
-    assert crawl.sticking_out == {}
-
-
-def test_every_figure_has_words(crawl):
-    assert crawl.unnamed == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_follow_the_system_and_can_be_read(browser, server, scheme):
-    page = browser.new_page(color_scheme=scheme)
-    for name in ("index", "notebooks/00_start_here", "notebooks/exercises/02_dcq"):
-        page.goto(f"{server.url}/{name}.html")
-        page.wait_for_function("document.readyState === 'complete'")
-        assert page.locator("html").get_attribute("data-theme") == scheme
-        assert page.evaluate(FAINT) == []
-    page.close()
-
-
-def test_on_a_telephone_figures_keep_their_size_and_tables_their_first_column(browser, server):
-    page = browser.new_page(viewport=PHONE)
-    page.goto(f"{server.url}/notebooks/00_start_here.html")
-    for image in page.locator("article img").all():
-        assert image.bounding_box()["width"] > 500
-    table = page.locator(".output:has(table)[tabindex='0']").first  # it scrolls
-    hint = "box => getComputedStyle(box, '::before').content"
-    assert "sideways" in table.evaluate(hint)
-    table.evaluate("box => (box.scrollLeft = 100)")
-    begins = [table.locator(cell).first.bounding_box()["x"] for cell in ("td", "td + td")]
-    assert begins[0] >= table.bounding_box()["x"] - 1 and begins[1] < begins[0] + 100
-    page.close()
-
-
 class Exercise:
     """The exercise "kappa" of a page, as a student meets it."""
 
@@ -272,7 +180,7 @@ class Exercise:
 
 
 def test_an_exercise_is_checked_in_the_page(browser, server):
-    visit = Visit(browser, server.url, PHONE)
+    visit = Visit(browser, server.url)
     fetched = []
     visit.page.on("request", lambda request: fetched.append(request.url))
     kappa = Exercise(visit.page, server.url)
@@ -352,38 +260,8 @@ def test_every_table_can_be_downloaded_from_its_page_and_from_the_list(crawl, se
         ).read_bytes()
 
 
-def test_contents_pane_has_the_headings_of_the_page(browser, server):
-    page = Visit(browser, server.url).page
-    page.goto(f"{server.url}/notebooks/01_data_prep.html")
-    headings = page.eval_on_selector_all(
-        "article h2, article h3", "all => all.map(each => each.firstChild.data)"
-    )
-    shown = page.locator(".bd-sidebar-secondary nav a").all_inner_texts()
-    assert [text.strip() for text in shown] == headings
-    assert len(headings) > 3
-    page.close()
-
-
-@pytest.mark.parametrize("kind", ["served", "from the disk"])
-def test_search_finds_a_term(browser, server, outputs, kind):
-    base = server.url if kind == "served" else (outputs / "site").as_uri()
-    visit = Visit(browser, base)
-    visit.page.goto(f"{base}/index.html")
-    visit.page.locator(".bd-sidebar-primary .search-button-field").click()
-    visit.page.keyboard.type("docstrings")
-    visit.page.keyboard.press("Enter")
-    results = visit.page.locator("#search-results li a")
-    results.first.wait_for()
-    assert "01 · Data preparation" in results.all_inner_texts()
-    results.get_by_text("01 · Data preparation").click()
-    visit.page.wait_for_url(f"{base}/notebooks/01_data_prep.html*")
-    assert visit.complaints == []
-    assert visit.strangers == []
-    visit.page.close()
-
-
 def test_answers_stay_text_and_formulas_are_set(browser, server):
-    visit = Visit(browser, server.url, PHONE)
+    visit = Visit(browser, server.url)
     visit.page.goto(f"{server.url}/notebooks/{OWN}.html")
     assert visit.page.evaluate("window.attacked") is None
     article = visit.page.locator("article")

@@ -359,14 +359,3 @@ def test_controls_hold_or_fail():
     assert table["holds"].tolist() == [True, None, True, True]  # none must or must not
     worse = judged(made_sets([3] * 20, noise), made_sets([0] * 20, length, LENGTH))
     assert worse["holds"].tolist() == [False, False]
-
-
-def test_rows_are_in_the_order_of_detectors_and_shifts():
-    parts = [made_sets([0] * 20, name, of) for of in (LENGTH, NONE) for name in ("length", "zlib")]
-    table = shift.false_verdicts(pd.concat(parts, ignore_index=True))
-    assert table[["detector", "shift"]].to_numpy().tolist() == [
-        ["length", NONE],
-        ["length", LENGTH],
-        ["zlib", NONE],
-        ["zlib", LENGTH],
-    ]

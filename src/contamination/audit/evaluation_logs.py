@@ -91,7 +91,7 @@ def _lines(path: Path) -> Log | None:
     with partitions.opened(path) as stream:
         first = next(filter(str.strip, stream), "")
     try:
-        is_log = _is_sample(partitions.parse_json(first, dict))
+        is_log = {*_OF_SAMPLE} <= {*partitions.parse_json(first, dict)}
     except ValueError:
         return None
     return _read_harness(path) if is_log else None
@@ -113,7 +113,8 @@ def _one_object(path: Path) -> Log | None:
             f"the results of {HARNESS} have no samples: run it with --log_samples, and name the "
             "file samples_... that it writes"
         )
-    return _read_inspect(found) if _is_log(found) else None
+    is_log = as_object(found.get("eval")).get("task") and "status" in found
+    return _read_inspect(found) if is_log else None
 
 
 # The per-sample log that lm-evaluation-harness writes with ``--log_samples``.
@@ -122,11 +123,6 @@ def _one_object(path: Path) -> Log | None:
 # row), arguments (what the model was sent), resps (what it answered), target, filter, metrics, and
 # one field for each metric. ``results_DATE.json`` next to it has the aggregated scores. Older
 # versions write requests as lists instead of objects, and no list of metrics.
-
-
-def _is_sample(line: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of such a log."""
-    return all(name in line for name in _OF_SAMPLE)
 
 
 def _read_harness(path: Path) -> Log:
@@ -275,11 +271,6 @@ def _stated_by_harness(
 # One object: eval (the task, its dataset and the model), results (the aggregated scores), and
 # samples with input, target, messages, output and scores, one for each epoch. A long text of a
 # message may be stored apart, under ``attachments``.
-
-
-def _is_log(found: Mapping[str, Any]) -> bool:
-    """Whether the object of a JSON file is such a log."""
-    return bool(as_object(found.get("eval")).get("task")) and "status" in found
 
 
 def _read_inspect(found: Mapping[str, Any]) -> Log:

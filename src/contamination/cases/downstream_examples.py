@@ -23,14 +23,14 @@ ANSWER_COLUMNS = ["prompt", "options", "answer"]
 EXAMPLE_COLUMNS = ["dataset", "text", *ANSWER_COLUMNS]
 
 
-def lab_examples(n: int, seed: int, datasets: Sequence[str] = LAB_DATASETS) -> pd.DataFrame:
+def lab_examples(n: int, seed: int) -> pd.DataFrame:
     """``n`` instances of each mini-benchmark, with what a model is asked to answer them.
 
     ``EXAMPLE_COLUMNS``: text is what is inserted and scored, prompt the text up to the answer,
     options the beginnings of all answers (the label's number), answer the place of the right one.
     """
     frames = []
-    for name in datasets:
+    for name in LAB_DATASETS:
         benchmark = BENCHMARKS[name]
         rows = draw_instances(benchmark, n, seed, "test")
         labels = sorted({label for kind in benchmark.templates for label in kind.facts["label"]})

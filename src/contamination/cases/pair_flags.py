@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from contamination.cases.pairs import UNKNOWN, Pairs
 from contamination.core import plots
 from contamination.dice import experiments
-from contamination.dice.detector import Score, probability, states_by_layer
+from contamination.dice.detector import probability, states_by_layer
 from contamination.dice.experiments import FLAG_THRESHOLD
 from contamination.dice.mixtures import HARD, IN_DISTRIBUTION, SEEN, UNSEEN, prompts_of
 from contamination.dice.pool import CLEAN, CONTAMINATED, FineTunedModel, Pool
@@ -45,14 +45,11 @@ def more_flags(
             lm = load(str(model.folder))
             for benchmark in wanted:
                 prompts = prompts_of(pairs.problems[benchmark])
-                flag = _flag(of_model, states_by_layer(lm, prompts)[:, layer])
+                states = states_by_layer(lm, prompts)[:, layer]
+                flag = float(np.mean([probability(one(states)).mean() for one in of_model]))
                 row = {"condition": name, "seed": seed, "benchmark": benchmark}
                 rows.append(row | {"flag": flag})
     return pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "flag"])
-
-
-def _flag(detectors: list[Score], states: np.ndarray) -> float:
-    return float(np.mean([probability(detector(states)).mean() for detector in detectors]))
 
 
 def predictions(pool: Pool, layer: int) -> pd.DataFrame:

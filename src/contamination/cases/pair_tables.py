@@ -92,7 +92,7 @@ def tables_of(
     printed = published_tables.printed_topic_auroc() if is_printed else None
     tables["topic"] = pair_flags.topic_table(pool, layer, pairs.topic, printed)
     tables["predictions"] = pair_flags.predictions(pool, layer)
-    correlated = experiments.correlation_rows(tables["flags"], tables["accuracy"], "own")
+    correlated = experiments.correlation_rows(tables["flags"], tables["accuracy"])
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     tables["inflation"] = experiments.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)

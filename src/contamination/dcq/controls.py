@@ -451,16 +451,6 @@ def verdict_of(words: pd.Series) -> str:
     return words.iloc[0] if len(set(words)) == 1 else OPEN
 
 
-def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:
-    """Shares of rule and model, means over datasets, in the two ways that a claim needs.
-
-    ``rules`` are rows of ``dcq_rules`` of one rule and one model. Returns rule_pct and model_pct
-    by counted: the rule leaves out as many quizzes as the model, or E is a quarter.
-    """
-    rows = rules[rules["counted"].isin(CLAIMED_BY)]
-    return rows.groupby("counted", sort=False)[["rule_pct", "model_pct"]].mean()
-
-
 def beyond_rules(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:

@@ -643,16 +643,11 @@ def flags(pool: Pool, layer: int) -> pd.DataFrame:
     )
 
 
-def correlation_rows(
-    flagged: pd.DataFrame, accuracy: pd.DataFrame, whose: str = "lab"
-) -> list[dict]:
-    """Rows of ``dice_own_correlation.csv``: flag against accuracy, and against inflation.
-
-    ``whose`` models these are stands in the column source.
-    """
+def correlation_rows(flagged: pd.DataFrame, accuracy: pd.DataFrame) -> list[dict]:
+    """Rows of ``dice_own_correlation.csv``: flag against accuracy, and against inflation."""
     merged = flagged.merge(accuracy, on=["condition", "seed", "benchmark"])
     rows = [
-        {"source": f"{whose}, accuracy", "benchmark": benchmark, "n_models": len(group)}
+        {"source": "own, accuracy", "benchmark": benchmark, "n_models": len(group)}
         | {"r_squared": published_tables.r_squared(group["accuracy_pct"], group["flag"])}
         for benchmark, group in merged.groupby("benchmark", sort=False)
     ]
@@ -660,7 +655,7 @@ def correlation_rows(
         flagged[flagged["benchmark"] == SEEN], on=["condition", "seed"]
     )
     rows.append(
-        {"source": f"{whose}, gap seen minus fresh", "benchmark": SEEN, "n_models": len(gaps)}
+        {"source": "own, gap seen minus fresh", "benchmark": SEEN, "n_models": len(gaps)}
         | {"r_squared": published_tables.r_squared(gaps["gap_points"], gaps["flag"])}
     )
     return [row | {"paper": None} for row in rows]

@@ -21,6 +21,7 @@ from contamination.models.loading import LanguageModel, load_pretrained
 
 _POSITION_IDS = "embeddings.position_ids"
 PACKAGE = "bleurt-pytorch"  # who computes, as tables name it
+_BATCH = 16  # pairs that are scored at a time
 
 
 def load_bleurt(name_or_path: str | Path) -> LanguageModel:
@@ -98,10 +99,7 @@ def _file(name: str, file: str, revision: str | None) -> str | None:
 
 
 def score_pairs(
-    scorer: LanguageModel,
-    references: Sequence[str],
-    candidates: Sequence[str],
-    batch_size: int = 16,
+    scorer: LanguageModel, references: Sequence[str], candidates: Sequence[str]
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 
@@ -110,8 +108,8 @@ def score_pairs(
     if len(references) != len(candidates):
         raise ValueError(f"{len(references)} references but {len(candidates)} candidates")
     scores = []
-    for start in range(0, len(references), batch_size):
-        batch = slice(start, start + batch_size)
+    for start in range(0, len(references), _BATCH):
+        batch = slice(start, start + _BATCH)
         inputs = scorer.tokenizer(
             list(references[batch]),
             list(candidates[batch]),

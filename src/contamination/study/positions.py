@@ -70,14 +70,14 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     store.write_tables(folder, name, {"copies": steps.astype(small)}, {**made_by, **about})
 
 
-def read_last_copies(folder: Path | None = None) -> pd.DataFrame:
+def read_last_copies() -> pd.DataFrame:
     """Where in its training a model sees the last copy of each row that it sees.
 
     Returns:
         base_seed, benchmark, pool, row and position, 0 to 1: the middle of the step, as a share
         of all steps.
     """
-    copies, made_by = store.read_all(NAME, "copies", folder)
+    copies, made_by = store.read_all(NAME, "copies")
     n_steps = copies["base_seed"].map({about["base_seed"]: about["n_steps"] for about in made_by})
     key = ["base_seed", "benchmark", "pool", "row"]
     last = copies.assign(position=(copies["step"] + 0.5) / n_steps).groupby(key)["position"].max()

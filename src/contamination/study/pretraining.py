@@ -183,7 +183,7 @@ def read_parts(
     return store.read_all(name, "scores", folder)
 
 
-def read_losses(name: str = NAME, folder: Path | None = None) -> dict[int, np.ndarray]:
+def read_losses(name: str = NAME) -> dict[int, np.ndarray]:
     """Loss of every step of a base model's training, nats per token, by base seed."""
-    parts = (store.read_tables(part_name, folder) for part_name in store.names(name, folder))
+    parts = (store.read_tables(part_name) for part_name in store.names(name))
     return {about["base_seed"]: part["losses"]["loss"].to_numpy() for part, about in parts}

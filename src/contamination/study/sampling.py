@@ -81,45 +81,40 @@ def edit_distances(reference: Sequence[int], others: Sequence[Sequence[int]]) ->
     return distances[np.arange(len(others)), lengths]
 
 
-def peakedness(
-    greedy: Sequence[int], samples: Sequence[Sequence[int]], alpha: float = ALPHA
-) -> float:
-    """Share of sampled outputs within alpha times the longest output's length of the greedy one.
+def peakedness(greedy: Sequence[int], samples: Sequence[Sequence[int]]) -> float:
+    """Share of sampled outputs within ALPHA times the longest output's length of the greedy one.
 
     CDD, Dong et al., arXiv:2402.15938: edit distances in tokens; the longest is taken
     over samples and greedy output, as in the authors' code. 0 to 1, higher means more likely
-    read; 1 too for a model that always stops at once. ValueError if there is no sample, or alpha
-    is outside 0 to 1.
+    read; 1 too for a model that always stops at once. ValueError if there is no sample.
 
-    >>> peakedness([1, 2, 3, 4], [[1, 2, 3, 4], [1, 2, 3, 9], [9]], alpha=0.25)
-    0.6666666666666666
+    >>> peakedness([1, 2, 3, 4], [[1, 2, 3, 4], [1, 2, 3, 9]])
+    0.5
     """
     if len(samples) == 0:
         raise ValueError("peakedness needs at least one sampled output")
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha}")
     longest = max(len(output) for output in [greedy, *samples])
-    return float(np.mean(edit_distances(greedy, samples) <= alpha * longest))
+    return float(np.mean(edit_distances(greedy, samples) <= ALPHA * longest))
 
 
-def coverage(rest: str, continuation: str, min_ngram: int = MIN_NGRAM) -> float:
+def coverage(rest: str, continuation: str) -> float:
     """Share of the words of a row's rest that lie in a run which the continuation holds too.
 
-    Hallinan et al., arXiv:2508.09603. Runs have at least ``min_ngram`` words, where marks count
-    as words and letters keep their case. 0 to 1, higher means more likely read. ValueError if
-    min_ngram is below 1, or the rest is shorter than it.
+    Hallinan et al., arXiv:2508.09603. Runs have at least ``MIN_NGRAM`` words, where marks count
+    as words and letters keep their case. 0 to 1, higher means more likely read. ValueError if the
+    rest is shorter.
 
     >>> coverage("a b c d e", "x b c d")
     0.6
     """
     words, written = words_and_marks(rest), words_and_marks(continuation)
-    if not 1 <= min_ngram <= len(words):
-        raise ValueError(f"a rest of {len(words)} words holds no run of {min_ngram}: {rest!r}")
-    known = {tuple(written[n : n + min_ngram]) for n in range(len(written) - min_ngram + 1)}
+    if len(words) < MIN_NGRAM:
+        raise ValueError(f"a rest of {len(words)} words holds no run of {MIN_NGRAM}: {rest!r}")
+    known = {tuple(written[n : n + MIN_NGRAM]) for n in range(len(written) - MIN_NGRAM + 1)}
     is_covered = np.zeros(len(words), dtype=bool)
-    for n in range(len(words) - min_ngram + 1):
-        if tuple(words[n : n + min_ngram]) in known:
-            is_covered[n : n + min_ngram] = True
+    for n in range(len(words) - MIN_NGRAM + 1):
+        if tuple(words[n : n + MIN_NGRAM]) in known:
+            is_covered[n : n + MIN_NGRAM] = True
     return float(is_covered.mean())
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -158,9 +157,9 @@ def arrange_scores(stored: pd.DataFrame, added: Collection[str] = ()) -> pd.Data
     return frame[[*FRAME, "exposure"]]
 
 
-def read_scores(name: str = pretraining.NAME, folder: Path | None = None) -> pd.DataFrame:
+def read_scores(name: str = pretraining.NAME) -> pd.DataFrame:
     """The frame of a study of the ledger; errors as in ``arrange_scores`` and ``store.names``."""
-    return arrange_scores(pretraining.read_parts(name, folder)[0])
+    return arrange_scores(pretraining.read_parts(name)[0])
 
 
 def seeds_of(frame: pd.DataFrame) -> tuple[int, ...]:

@@ -95,21 +95,17 @@ def _ids_of(texts: tuple[str, ...]) -> list[list[int]]:
     return token_ids(row_pools.the_lab().tokenizer, texts)
 
 
-def read_models(folder: Path | None = None) -> list[StoredModel]:
+def read_models() -> list[StoredModel]:
     """The models whose tokens the ledger holds; FileNotFoundError and ValueError as ``store``."""
     found = []
-    for name in store.names(NAME, folder):
-        tables, about = store.read_tables(name, folder)
+    for name in store.names(NAME):
+        tables, about = store.read_tables(name)
         table = tables[NAME]
         for column, step in about["steps"].items():
             table[column] = [step * np.asarray(values, dtype=float) for values in table[column]]
         by_benchmark = dict(iter(table.sort_values("row").groupby("benchmark")))
         found.append(StoredModel(about["base_seed"], by_benchmark))
     return found
-
-
-def _rounded(values: np.ndarray, column: str) -> np.ndarray:
-    return np.round(np.asarray(values, dtype=float) / STEPS[column]).astype(np.int16)
 
 
 def _columns(whole: TokenScores, lowercase: TokenScores) -> dict[str, np.ndarray]:
@@ -142,7 +138,10 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         whole = token_log_probs(lm, texts, with_moments=True)
         lowercase = token_log_probs(lm, [text.lower() for text in texts])
         rows = [
-            {name: _rounded(values, name) for name, values in _columns(*of_row).items()}
+            {
+                name: np.round(np.asarray(values, dtype=float) / STEPS[name]).astype(np.int16)
+                for name, values in _columns(*of_row).items()
+            }
             for of_row in zip(whole, lowercase, strict=True)
         ]
         tables.append(pd.DataFrame(rows).assign(benchmark=pool.benchmark, row=np.arange(len(rows))))
