@@ -42,6 +42,7 @@ ANYWHERE = {"0.05", "0.01", "0.02", "0.10"}
 # ... and settings that a sentence names, worked examples, and what a paper prints.
 NO_RESULT = {
     "00": {"0.82"},
+    "02": {"2.25"},
     "02b": {"100 of 1,000"},
     "03": {"0.00001"},
     "04b": {"0.72", "0.67"},
