@@ -454,7 +454,8 @@ def test_shipped_choices_hold_every_quiz_and_no_text():
     choices = published.rule_choices()
     n = choices.drop_duplicates(["dataset", "index"]).groupby("dataset").size()
     assert n.sum() == 1035 and list(choices["control"].unique()) == list(controls.RULES)
-    assert len(choices) == len(controls.RULES) * (4 * n[list(published.DCQ_DATASETS[:3])].sum() + 671)
+    n_asked = 4 * n[list(published.DCQ_DATASETS[:3])].sum() + 671
+    assert len(choices) == len(controls.RULES) * n_asked
     assert choices["choice"].str.fullmatch("A?B?C?D?").all() and choices["choice"].ne("").all()
     assert choices["margin"].ge(0).all()
     levels = published_tables.dcq_published(n_resamples=20)
