@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.dcq import controls, known_truth, quizzes
+from contamination.dcq import controls, quizzes
 from contamination.study import pretraining, rates, scores, timing
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import CrossedScores
@@ -32,17 +32,16 @@ DIGITS = 6
 
 def cards() -> list[dict]:
     """The five quizzes of lesson 02: texts, place of the original, what each rule finds."""
-    drawn = known_truth.drawn_quizzes("topics", 5, 1, "test", dial=1.0)
-    places = np.random.default_rng(0).choice(list("ABCD"), 5)
+    items = quizzes.invented_quizzes()
+    places = np.random.default_rng(0).choice(list("ABCD"), len(items))
     found = []
     for row, place in enumerate(places):
-        (texts,) = quizzes.quiz_options(drawn.iloc[[row]], "standard", place)
+        (texts,) = quizzes.quiz_options(items.iloc[[row]], "standard", place)
         picked = {
             name: controls.pick_letters(rule(texts))[0] for name, rule in controls.RULES.items()
         }
         shares = {name: (place in ties) / len(ties) for name, ties in picked.items()}
-        news = [text.splitlines()[0].removeprefix("text: ") for text in texts]
-        found.append({"texts": news, "original": "ABCD".index(place), "rules": shares})
+        found.append({"texts": list(texts), "original": "ABCD".index(place), "rules": shares})
     return found
 
 

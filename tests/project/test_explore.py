@@ -41,14 +41,11 @@ def test_the_page_is_its_template_small_and_alone():
 def test_cards_are_those_of_the_lesson_and_shares_those_of_its_tables(page):
     lesson = nbformat.read(REFERENCE / "notebooks/02_dcq.ipynb", as_version=4)
     printed = "".join(o.get("text", "") for cell in lesson.cells for o in cell.get("outputs", []))
+    printed = " ".join(printed.split())  # the lesson wraps its lines
     for number, card in enumerate(page["quiz"]["cards"], start=1):
-        texts = "\n".join(
-            f"  {letter}) {t}" for letter, t in zip("ABCD", card["texts"], strict=True)
-        )
-        assert f"Quiz {number}\n{texts}" in printed
-    key = re.findall(r"^\d +([A-D]) ", str(lesson), re.M) or re.findall(
-        r"\\n\d +([A-D]) ", str(lesson)
-    )
+        texts = " ".join(f"{letter}) {t}" for letter, t in zip("ABCD", card["texts"], strict=True))
+        assert f"Quiz {number} {texts}" in printed
+    key = re.findall(r"<td>\d</td><td>([A-D])</td>", str(lesson))
     assert ["ABCD"[card["original"]] for card in page["quiz"]["cards"]] == key[:5]
     gpt4 = table("dcq_published").query("model == 'GPT-4'")["max_pct"].mean()
     rules = table("dcq_controls").query("model == 'GPT-4'").groupby("control")["max_pct"].mean()
