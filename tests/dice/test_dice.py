@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from damage import flip, said_of
-from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.core import statistics
@@ -734,16 +732,3 @@ def test_floor_is_checked_in_one_line():
     for accuracies in ([10, 20], [90, 80]):
         with pytest.raises(ValueError, match="outside 30 to 60 %: change n_skill_rows"):
             pool.check_floor(accuracies, [30, 60])
-
-
-def test_the_lesson_asks_for_the_models_of_notebook_00():
-    """Else it would train models of its own."""
-    names = ["n_background_tokens", "n_continued_tokens", "n_instances", "copies"]
-    lesson = [f"lesson_{name.removeprefix('n_')}" for name in names]
-    for folder in ("smoke", "demo", "released"):
-        start, dice = (
-            yaml.safe_load((ROOT / "params" / folder / f"{name}.yaml").read_text())
-            for name in ("00_start_here", "05_dice")
-        )
-        assert [dice[name] for name in lesson] == [start[name] for name in names]
-        assert dice["world_seed"] == start["world_seed"]
