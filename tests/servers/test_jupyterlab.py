@@ -176,7 +176,7 @@ def test_a_saved_run_is_no_change_for_git(checkout, server):
         assert '"execution_count": 1,' in (checkout / f"notebooks/{name}.ipynb").read_text()
     assert git(checkout, "status", "--porcelain") == ""
     path = checkout / f"notebooks/{RUN[0]}.ipynb"
-    write_text(path, path.read_text().replace("## Why a high number", "## Why one high number"))
+    write_text(path, path.read_text().replace("## Change one thing", "## Change one more"))
     assert git(checkout, "diff", "--numstat").split() == ["1", "1", f"notebooks/{RUN[0]}.ipynb"]
 
 
