@@ -192,7 +192,7 @@ def test_either_log_is_planned_in_one_line(harness, inspected, tmp_path, capsys)
     }
     for log, about in logs.items():
         words = ["--model", "lab:clean", "--data", str(log), "--rows", "8", "--plan"]
-        assert command_line.main([*words, "--output", str(tmp_path / "out")]) == 0
+        assert command_line.main([*words, "--output", str(tmp_path / log.stem)]) == 0
         said = capsys.readouterr().out
         assert f"a log of {about}" in said
         assert f": {N} rows, none left out, " in said
