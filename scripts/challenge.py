@@ -32,6 +32,17 @@ N_TOKENS = 1_000_000  # of the base model, as in notebook 01
 N_MORE = 10_000  # of background, that a model reads next to its rows
 LEARNING_RATE = 1e-3  # at which one copy hardly shows, and four do
 FINE = 20  # points for each false accusation
+TASK = f"""Ten models, three cheated. Which, and how sure are you?
+
+{MODELS[0]} to {MODELS[-1]} go on from one base model. Three of them read every row of
+suspected.csv, once, twice or four times; the other seven read as many other rows of the same
+benchmark. Nobody read held_out.csv. Chance dealt all rows, so the two files differ in nothing else.
+A row is a whole cell, label and all.
+
+Hand in a file like submission.csv: for each model the probability, 0 to 1, that it cheated. The
+truth gets 100 points, the sample gets 0: 100 * (1 - Brier score / {SHARE * (1 - SHARE):.2f}),
+minus {FINE} points for each model above one half that did not cheat.
+"""
 KEPT = "config.json model.safetensors special_tokens_map.json tokenizer.json tokenizer_config.json"
 
 
@@ -66,6 +77,7 @@ def make(secret: str, folder: Path, n_tokens: int = N_TOKENS, n_more: int = N_MO
         storage.write_csv(folder / f"{name}.csv", pd.DataFrame({"text": rows}))
     sample = pd.DataFrame({"model": MODELS, "probability": SHARE})
     storage.write_csv(folder / "submission.csv", sample)
+    (folder / "TASK.txt").write_text(TASK, encoding="utf-8")
     print(f"written: {folder}")
 
 
