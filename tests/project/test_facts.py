@@ -310,7 +310,7 @@ FACTS = [
     ("docs/which_detector.md", "accuses a clean model in {0:.0f} % of the audits", lambda: (100 * repaired("none"),)),
     ("docs/which_detector.md", "let expect, it is {0:.0f} %, with the audit's rule {1:.0f} %, and both find {2:.0f} % or more",
      lambda: (100 * repaired("less length and word frequency"), 100 * repaired("the audit's rule"), 100 * repaired("the audit's rule", 1))),
-    ("docs/which_detector.md", "often recommended, makes it {0:.0f} %", lambda: (100 * repaired("less a clean model's score"),)),
+    ("docs/which_detector.md", "The difference to a clean model makes it {0:.0f} %", lambda: (100 * repaired("less a clean model's score"),)),
     ("README.md", "needs about {0:.0f} of them in the larger models and about {1:,.0f} in the small ones, and as many held-out rows. For rows seen sixteen times, {2:.0f} are enough",
      lambda: (round(needed(1, "larger"), -1), round(needed(1) / 50) * 50, needed(16))),
     ("docs/which_detector.md", "By the test that we had registered, {0} of {1} detectors find rows seen once and {3} find rows seen sixteen times. By an exact test of the same mean AUC, which we chose later, it is {2} and {4}.",

@@ -1,7 +1,7 @@
 """The paper's study of DICE on pairs of one's own: checked before any cost, trained or given.
 
 They become the structures of the lab part, trained models by condition and seed and
-problems by set, so that ``dice.pool``, ``dice.pool`` and the tables serve both.
+problems by set, so that ``dice.pool`` and the tables serve both.
 """
 
 from __future__ import annotations
