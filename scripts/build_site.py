@@ -92,7 +92,7 @@ def main(outputs: Path, site: Path) -> int:
 
 def gather(outputs: Path, source: Path) -> None:
     """Everything that becomes a page or a download, in the repository's layout."""
-    for name in ("docs", "params", "notebooks"):
+    for name in ("docs", "params", "notebooks", "src/contamination/data/published"):
         shutil.copytree(ROOT / name, source / name)
     hidden = shutil.ignore_patterns("site", "failed", ".*")
     shutil.copytree(outputs, source, dirs_exist_ok=True, ignore=hidden)

@@ -12,7 +12,6 @@ import hashlib
 import subprocess
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
 
 from contamination.core import storage
@@ -27,43 +26,25 @@ FILES += ["pyodide.asm.wasm"]  # the last: make waits for it
 
 
 def main(folder: Path) -> int:
-    try:
-        archive = fetched()
-    except FileNotFoundError as error:
-        print(f"the site has no Python: {error}")
-        return 0
-    except ValueError as error:
-        raise SystemExit(f"error: {error}") from None
+    archive = storage.cache_folder("pyodide") / f"{PACKAGE.replace('@', '-')}.tgz"
+    if not archive.is_file():
+        print(f"fetching {PACKAGE} once, 6 MB, so that exercises run in the pages", flush=True)
+        command = ["npm", "pack", PACKAGE, "--ignore-scripts", "--fetch-retries=0"]
+        command += ["--pack-destination", str(archive.parent)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            cure = 'run "make site" again where there are npm and a network'
+            print(f"the site has no Python: npm could not fetch {PACKAGE}; {cure}")
+            return 0
+    if hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
+        archive.unlink()
+        raise SystemExit(f"error: {archive} was not {PACKAGE}: its SHA-512 differs; it is deleted")
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as package:
         for name in FILES:
             (folder / name).write_bytes(package.extractfile(f"package/{name}").read())
     return 0
-
-
-def fetched() -> Path:
-    """The package, in the cache.
-
-    FileNotFoundError without npm or a network, ValueError if the bytes are not those pinned.
-    """
-    archive = storage.cache_folder("pyodide") / f"{PACKAGE.replace('@', '-')}.tgz"
-    if archive.is_file():
-        return verified(archive)
-    print(f"fetching {PACKAGE} once, 6 MB, so that exercises run in the pages", flush=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as work:
-        command = ["npm", "pack", PACKAGE, "--ignore-scripts", "--fetch-retries=0"]
-        try:
-            subprocess.run([*command, "--pack-destination", work], check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            cure = 'run "make site" again where there are npm and a network'
-            raise FileNotFoundError(f"npm could not fetch {PACKAGE}; {cure}") from None
-        return verified(Path(work, archive.name)).rename(archive)
-
-
-def verified(archive: Path) -> Path:
-    if hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
-        raise ValueError(f"{archive} is not {PACKAGE}: its SHA-512 differs; delete it")
-    return archive
 
 
 if __name__ == "__main__":

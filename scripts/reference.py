@@ -1,13 +1,12 @@
-"""The committed reference of a profile: executed notebooks, figures and tables; and a comparison.
+"""The committed reference of the demo: executed notebooks, figures and tables; and a comparison.
 
     python scripts/reference.py copy outputs/demo       # make reference, after a complete run
-    python scripts/reference.py check                   # which notebooks are out of date
     python scripts/reference.py verify outputs/demo     # make verify: are these our results?
 
-``outputs/reference/<profile>/`` lets a reader see every result without running anything, and lets
-a run elsewhere be compared with ours. Where only Markdown changed, ``copy`` puts the new text into
-the stored notebook without a run. Needs pandas and PyYAML, and papermill for the solutions of the
-exercises, which ``copy`` runs itself: they write nothing, so no run of a profile has them.
+``outputs/reference/demo/`` lets a reader see every result without running anything, and lets a run
+elsewhere be compared with ours. Where only Markdown changed, ``copy`` puts the new text into the
+stored notebook without a run. It runs the solutions of the exercises itself: they write nothing,
+so no run has them.
 """
 
 from __future__ import annotations
@@ -35,25 +34,31 @@ ROOT = Path(__file__).resolve().parents[1]
 LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
 TABLES, PARTS = "tables.csv", "ledger.csv"
 SOLUTIONS = "notebooks/solutions"
-WITH_NOTEBOOKS = ("demo",)  # in other profiles, notebooks show texts that may not be shared
+PROFILE = "demo"  # in others, notebooks show texts that may not be shared
 INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
 LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
 
 
-def reference_of(profile: str) -> Path:
-    return ROOT / "outputs/reference" / profile
+def stored() -> Path:
+    return ROOT / "outputs/reference" / PROFILE
 
 
 def ledger_folder() -> Path:
     return ROOT / "src/contamination/study/ledger"
 
 
-def notebooks(profile: str) -> list[str]:
-    """Names of the notebooks that a profile runs, in their order."""
-    with (ROOT / "notebooks/contents.csv").open(newline="") as stream:
-        names = [row["notebook"] for row in csv.DictReader(stream)]
-    return [name for name in names if (ROOT / f"params/{profile}/{name}.yaml").exists()]
+def notebooks() -> list[str]:
+    """Names of the notebooks, in their order."""
+    return [row["notebook"] for row in _rows(ROOT / "notebooks/contents.csv")]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """Rows of a CSV file; none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -153,19 +158,17 @@ def _as_text(notebook: dict[str, Any]) -> str:
 
 
 def copy(run: Path) -> list[str]:
-    """Takes a run's results into the reference of its profile; what has to be run again, as lines.
+    """Takes a run's results into the reference; what has to be run again, as lines.
 
     A notebook whose code cells or parameters the run does not have is left as it is, with the
     Markdown of today if the reference has them.
     """
-    profile, lines = run.name, []
-    reference = reference_of(profile)
+    reference, lines, copied = stored(), [], []
     folder = reference / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    copied = []
-    for name in notebooks(profile):
+    for name in notebooks():
         written = _read(ROOT / f"notebooks/{name}.ipynb")
-        parameters = ROOT / f"params/{profile}/{name}.yaml"
+        parameters = ROOT / f"params/{PROFILE}/{name}.yaml"
         candidates = [run / "notebooks" / f"{name}.ipynb", folder / f"{name}.ipynb"]
         current = [
             path
@@ -173,18 +176,15 @@ def copy(run: Path) -> list[str]:
             if path.exists() and is_current(_read(path), written, parameters)
         ]
         if not current:
-            lines.append(f"{name} was changed and not run: make {name} PROFILE={profile}")
+            lines.append(f"{name} was changed and not run: make {name}")
             continue
-        executed = current[0]
-        stored = stored_form(_read(executed), written, folder)
-        if profile in WITH_NOTEBOOKS:
-            (folder / f"{name}.ipynb").write_text(_as_text(stored), encoding="utf-8")
-        if executed == candidates[0]:
+        text = _as_text(stored_form(_read(current[0]), written, folder))
+        (folder / f"{name}.ipynb").write_text(text, encoding="utf-8")
+        if current[0] == candidates[0]:
             copied.append(name)
     _copy_results(run, reference, copied)
     _store_parts(reference)
-    if profile in WITH_NOTEBOOKS:
-        _store_solutions(folder / "solutions")
+    _store_solutions(folder / "solutions")
     return lines
 
 
@@ -205,8 +205,8 @@ def _store_solutions(folder: Path) -> None:
             home = ROOT / SOLUTIONS
             papermill.execute_notebook(home / place.name, place, cwd=home, progress_bar=False)
             executed = _read(place)
-        stored = stored_form(executed, written, folder, SOLUTIONS)
-        place.write_text(_as_text(stored), encoding="utf-8")
+        text = _as_text(stored_form(executed, written, folder, SOLUTIONS))
+        place.write_text(text, encoding="utf-8")
 
 
 def _store_parts(reference: Path) -> None:
@@ -221,7 +221,7 @@ def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
 
     What they wrote once and write no longer goes; of figures, after a complete run.
     """
-    known = {row["table"]: row for row in listed_tables(reference) if row["notebook"] not in names}
+    known = {row["table"]: row for row in _rows(reference / TABLES) if row["notebook"] not in names}
     figures = set()
     for name in names:
         for output in _read(run / "manifests" / f"{name}.json")["outputs"]:
@@ -244,7 +244,7 @@ def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
     for path in (reference / "tables").glob("*.csv"):
         if path.stem not in known:
             path.unlink()
-    for path in (reference / "figures").glob("*.png") if [*names] == notebooks(run.name) else ():
+    for path in (reference / "figures").glob("*.png") if [*names] == notebooks() else ():
         if path.name not in figures:
             path.unlink()
     with (reference / TABLES).open("w", newline="") as stream:
@@ -264,33 +264,22 @@ def _copy(path: Path, place: Path) -> None:
     shutil.copyfile(path, place)
 
 
-def listed_tables(reference: Path) -> list[dict[str, str]]:
-    """The rows of ``tables.csv``: table, notebook, sha256 and is_stored (yes or no)."""
-    path = reference / TABLES
-    if not path.exists():
-        return []
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 # Checking
 
 
-def check(profile: str) -> Iterator[str]:
+def check() -> Iterator[str]:
     """Which notebooks of the reference have other cells or parameters than today, as lines."""
-    for name in notebooks(profile):
-        written = _read(ROOT / f"notebooks/{name}.ipynb")
-        path = reference_of(profile) / "notebooks" / f"{name}.ipynb"
-        stored = _read(path) if path.exists() else {"cells": []}
-        if not is_current(stored, written, ROOT / f"params/{profile}/{name}.yaml"):
+    folder = stored() / "notebooks"
+    for name in notebooks():
+        written, path = _read(ROOT / f"notebooks/{name}.ipynb"), folder / f"{name}.ipynb"
+        executed = _read(path) if path.exists() else {"cells": []}
+        if not is_current(executed, written, ROOT / f"params/{PROFILE}/{name}.yaml"):
             yield f"{name} was changed: make {name} && make reference"
-        elif stored != stored_form(stored, written, path.parent):
+        elif executed != stored_form(executed, written, folder):
             yield f"the text of {name} was changed: make reference"
-    if profile not in WITH_NOTEBOOKS:
-        return
-    for place, written, stored in _solutions(reference_of(profile) / "notebooks/solutions"):
-        is_run = _code_of(stored) == _code_of(written)
-        if not is_run or stored != stored_form(stored, written, place.parent, SOLUTIONS):
+    for place, written, executed in _solutions(folder / "solutions"):
+        is_run = _code_of(executed) == _code_of(written)
+        if not is_run or executed != stored_form(executed, written, place.parent, SOLUTIONS):
             yield f"the solutions {place.stem} were changed: make reference"
 
 
@@ -348,29 +337,20 @@ def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
     return Comparison(name, "; ".join(filter(None, [says, texts])), True, largest)
 
 
-def damaged(reference: Path) -> Iterator[str]:
-    """Tables of the reference that are not as they were stored."""
-    for row in listed_tables(reference):
-        path = reference / "tables" / f"{row['table']}.csv"
+def damaged() -> Iterator[str]:
+    """Tables of the reference that are not as they were stored, and parts of the ledger.
+
+    Parts that were added, such as those of a detector of one's own, are no concern of it.
+    """
+    for row in _rows(stored() / TABLES):
+        path = stored() / "tables" / f"{row['table']}.csv"
         if row["is_stored"] == "no":
             continue
         if not path.exists():
             yield f"{row['table']}: missing in the reference"
         elif sha256_of(path) != row["sha256"]:
             yield f"{row['table']}: the reference's own file was altered after it was stored"
-    yield from altered_parts(reference)
-
-
-def altered_parts(reference: Path) -> Iterator[str]:
-    """Parts of the ledger whose scores are not those that the reference was made with.
-
-    Parts that were added, such as those of a detector of one's own, are no concern of it.
-    """
-    if not (reference / PARTS).exists():
-        return
-    with (reference / PARTS).open(newline="") as stream:
-        parts = list(csv.DictReader(stream))
-    for part in parts:
+    for part in _rows(stored() / PARTS):
         path = ledger_folder() / f"{part['part']}.json"
         if not path.exists():
             yield f"ledger: the part {part['part']} is missing"
@@ -385,10 +365,9 @@ def altered_parts(reference: Path) -> Iterator[str]:
 
 def verify(run: Path) -> Iterator[Comparison]:
     """Every table of the reference next to a run's; one that is missing there is not the same."""
-    reference = reference_of(run.name)
-    for row in listed_tables(reference):
+    for row in _rows(stored() / TABLES):
         name = row["table"]
-        path, stored = run / f"tables/{name}.csv", reference / f"tables/{name}.csv"
+        path, ours = run / f"tables/{name}.csv", stored() / f"tables/{name}.csv"
         if not path.exists():
             yield Comparison(name, f"missing: make {row['notebook']} writes it", False)
         elif sha256_of(path) == row["sha256"]:
@@ -397,31 +376,22 @@ def verify(run: Path) -> Iterator[Comparison]:
             yield Comparison(name, "differs; it is too large to be stored, so only its hash", True)
         else:
             read = {"dtype": str, "keep_default_na": False}
-            yield compare(name, pd.read_csv(path, **read), pd.read_csv(stored, **read))
+            yield compare(name, pd.read_csv(path, **read), pd.read_csv(ours, **read))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("copy", "verify"):
-        commands.add_parser(name).add_argument("run", type=Path)
-    commands.add_parser("check")
+    parser.add_argument("command", choices=("copy", "verify"))
+    parser.add_argument("run", type=Path)
     options = parser.parse_args()
     if options.command == "copy":
         lines = copy(options.run)
-        print("\n".join(lines) or f"copied to {reference_of(options.run.name).relative_to(ROOT)}")
+        print("\n".join(lines) or f"copied to {stored().relative_to(ROOT)}")
         return bool(lines)
-    if options.command == "check":
-        lines = list(check("demo"))
-        print("\n".join(lines) or "every stored notebook has the cells and parameters of today")
-        return bool(lines)
-    if lines := list(damaged(reference_of(options.run.name))):
+    if lines := list(damaged()):
         print("\n".join(lines))
         return 1
-    return _print_verified(list(verify(options.run)))
-
-
-def _print_verified(found: Sequence[Comparison]) -> int:
+    found = list(verify(options.run))
     for one in found:
         if one.says != "identical":
             print(f"{one.table}: {one.says}")

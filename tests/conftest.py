@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -17,16 +18,13 @@ from contamination.models.response_log import ResponseLog
 
 ROOT = Path(__file__).resolve().parents[1]
 # The same examples every time; --hypothesis-profile=long looks further.
-settings.register_profile("suite", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("suite", max_examples=25, derandomize=True, deadline=None, database=None)
 settings.register_profile("long", max_examples=5000, deadline=None, database=None)
 settings.load_profile("suite")
 # Tests that need something beyond the installed packages, by marker.
 GROUPS = ("mirror", "servers")
 # What the lab keeps of its texts, named by the hash of all that decides it.
 LAB_TEXTS = ("background", "docstrings", "passages", "signatures", "tokenizers")
-NOTEBOOK_TESTS = ("test_notebooks.py", "test_notebooks_alone.py")
-
-
 OFFLINE = "TESTS_OFFLINE_LOG"  # what children tried to reach off this machine, see tests/offline
 
 
@@ -57,7 +55,7 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("mirror") and not _is_present("mirror"):
             item.add_marker(skip)
     # What takes longest starts first; a file is one process's (--dist loadfile).
-    items.sort(key=lambda item: item.path.name not in NOTEBOOK_TESTS)
+    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
 
 
 def _group_of(report) -> str:
@@ -86,6 +84,16 @@ def pytest_sessionfinish(session, exitstatus):
     if reporter and (tried := Path(os.environ[OFFLINE]).read_text()):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.line(f"tried to reach off this machine:\n{tried}", red=True)
+
+
+@pytest.fixture
+def forked_kernels(monkeypatch):
+    """Kernels that need not import the libraries again; macOS has libraries that bear no fork."""
+    if sys.platform == "linux":
+        from forked_kernels import ForkedKernel
+        from jupyter_client.provisioning import local_provisioner
+
+        monkeypatch.setattr(local_provisioner, "launch_kernel", ForkedKernel)
 
 
 @pytest.fixture

@@ -34,11 +34,6 @@ SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
 # Claims whose verdicts a notebook displays and writes to no table.
 DISPLAYED = {"dcq_dial", "dcq_positions", "replication_methods", "replication_placebos"}
 EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
-# The results read the tables of the lessons.
-ALONE = [
-    path for path, row in zip(NOTEBOOKS, CONTENTS, strict=True) if row["kind"] in ("case", "tool")
-]
-IN_ORDER = [path for path in NOTEBOOKS if path not in ALONE]
 
 
 def script(name: str) -> ModuleType:

@@ -14,18 +14,17 @@ TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone 
 
 
 def where(number):
-    return number, os.getpid(), torch.get_num_threads()
+    return number, os.getpid()
 
 
-def test_results_come_in_the_order_of_the_jobs_from_several_processes_of_one_thread():
-    found = in_processes(where, [(number,) for number in range(6)], 2)
-    assert [number for number, *_ in found] == list(range(6))
-    assert os.getpid() not in {process for _, process, _ in found}
-    assert {threads for *_, threads in found} == {1}
+def trained(recipe, texts):
+    folder = train(recipe, texts)
+    weights = (folder / "model.safetensors").read_bytes()
+    return folder, weights, os.getpid(), torch.get_num_threads()
 
 
 def test_one_process_is_this_one():
-    assert [process for _, process, _ in in_processes(where, [(1,), (2,)], 1)] == 2 * [os.getpid()]
+    assert [process for _, process in in_processes(where, [(1,), (2,)], 1)] == 2 * [os.getpid()]
     assert in_processes(where, [], 4) == []
 
 
@@ -34,21 +33,24 @@ def test_what_a_call_raises_is_raised():
         in_processes(divmod, [(1, 1), (1, 0)], 2)
 
 
-def test_models_have_the_same_bytes_from_one_process_and_from_two(tmp_path, monkeypatch):
+def test_models_have_the_same_bytes_from_one_process_and_from_two_of_one_thread(
+    tmp_path, monkeypatch
+):
     texts = TrainingTexts(TEXTS, (), train_tokenizer(TEXTS, vocabulary=280))
     shape = {"n_layers": 1, "width": 16, "n_heads": 2}
-    seeds = (0, 1)
     recipes = [
         recipe_for(texts, n_background_tokens=300, seed=seed, order_seed=seed, **shape)
-        for seed in seeds
+        for seed in (0, 1)
     ]
     weights = {}
     for n in (1, 2):
         monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / str(n)))
-        folders = in_processes(train, [(recipe, texts) for recipe in recipes], n)
-        weights[n] = [(folder / "model.safetensors").read_bytes() for folder in folders]
+        jobs = [(recipe, texts) for recipe in recipes]
+        folders, weights[n], processes, threads = zip(*in_processes(trained, jobs, n), strict=True)
         assert all(folder.is_relative_to(tmp_path / str(n)) for folder in folders)
-    assert weights[1] == weights[2]
+        assert (os.getpid() in processes) == (n == 1)
+        assert n == 1 or set(threads) == {1}
+    assert weights[1] == weights[2]  # in the order of the jobs, too
     assert weights[1][0] != weights[1][1]
 
 

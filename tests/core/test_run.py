@@ -27,6 +27,13 @@ TABLE = (
 )
 
 
+@pytest.fixture(autouse=True)
+def kernels(request):
+    """Forked ones, but for the test whose manifest has the memory of a child of this process."""
+    if request.function is not test_a_run_leaves_table_manifest_and_notebook:
+        request.getfixturevalue("forked_kernels")
+
+
 @pytest.fixture
 def parameter_file(tmp_path):
     path = tmp_path / "p.yaml"

@@ -1,22 +1,18 @@
-"""The installed command: its help, its errors, and what a wheel of it carries."""
+"""The installed command: its help and its errors."""
 
 import subprocess
 import sys
-import tarfile
 import tomllib
-import zipfile
 from importlib import import_module
 
 import pytest
 from notebook_files import ROOT
-from wheels import built
 
 import contamination
 from contamination import __main__ as command
 from contamination.core import run, storage
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CARRIED = [f"params/audit/{name}.jsonl" for name in ("sample", "unseen")]
 
 
 def printed(capsys, *words, code=0):
@@ -65,17 +61,6 @@ def test_help_of_the_audit_comes_before_anything_slow_is_imported():
     code += "m.main(['audit', '--help'])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.endswith("errors alone\n\n")
-
-
-def test_a_wheel_carries_the_sample(tmp_path):
-    source, wheel = built(tmp_path)
-    with tarfile.open(source) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {*CARRIED} <= names
-    folder = storage.CARRIED.relative_to(ROOT / "src")
-    with zipfile.ZipFile(wheel) as archive:
-        for name in CARRIED:
-            assert archive.read(f"{folder}/{name}") == (ROOT / name).read_bytes()
 
 
 def test_without_a_checkout_the_project_s_files_are_those_of_the_package(tmp_path, monkeypatch):

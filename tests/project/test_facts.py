@@ -198,6 +198,7 @@ def n_behind_gpt4(name):
     return int((rows["p_worse"] <= 0.05).sum())
 
 
+@cache
 def words():
     """AUC of the words alone at each length of WikiMIA."""
     return wikimia_blind_table().query("baseline == 'bag of words'")["auc"]
@@ -420,6 +421,7 @@ def text_of(name):
     return " ".join(text.split())
 
 
+@cache
 def filled(template, values):
     found = tuple(values())
     assert not any(isinstance(v, float) and np.isnan(v) for v in found), template

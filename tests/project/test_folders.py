@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ def folder_of(file):
     return place[0] if len(place) > 1 else file.stem
 
 
+@cache
 def imported_files(file):
     """Files of the package that a file imports, at its head or within a function."""
     names = set()
@@ -61,9 +63,7 @@ def test_no_module_imports_itself_by_way_of_others():
     TopologicalSorter(imports).prepare()  # CycleError names the modules of a circle
 
 
-SCRIPTS = [
-    path for folder in ("scripts", "benchmarks", "docs") for path in ROOT.glob(f"{folder}/*.py")
-]
+SCRIPTS = [path for folder in ("scripts", "docs") for path in ROOT.glob(f"{folder}/*.py")]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)

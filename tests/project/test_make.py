@@ -98,11 +98,11 @@ def test_a_parameter_file_reruns_its_notebook_and_what_reads_its_tables(tree):
     assert make(tree, "reproduce")[2] == ["02_dcq", "09_results"]
 
 
-@pytest.mark.parametrize("name", ["lab/world.py", "data/printed.csv"])
-def test_a_newer_file_of_the_package_reruns_the_notebooks(tree, name):
+def test_a_newer_file_of_the_package_reruns_the_notebooks(tree):
     make(tree, "reproduce")
-    touch(tree, f"src/contamination/{name}")
-    assert sorted(make(tree, "reproduce")[2]) == [path.stem for path in NOTEBOOKS]
+    for name in ("lab/world.py", "data/printed.csv"):
+        touch(tree, f"src/contamination/{name}")
+        assert sorted(make(tree, "reproduce")[2]) == [path.stem for path in NOTEBOOKS]
 
 
 def test_a_missing_parameter_file_is_an_error(tree):
@@ -153,13 +153,10 @@ def test_a_failed_notebook_is_run_again(tree):
     assert make(tree, "01_data_prep")[2] == ["01_data_prep"]
 
 
-@pytest.mark.parametrize(
-    ("given", "path"),
-    [("a  b", "{tree}/a  b"), ("/data/a b", "/data/a b"), ("data", "{tree}/data")],
-)
-def test_a_mirror_is_one_absolute_path_whatever_its_name(tree, given, path):
+@pytest.mark.parametrize("given", ["a  b", "/data/a b"])
+def test_a_mirror_is_one_absolute_path_whatever_its_name(tree, given):
     executable(tree / ".venv/bin/python", '#!/bin/bash\necho "[$CONTAMINATION_MIRROR]"\n')
-    shown = f"[{path.format(tree=tree)}]"
+    shown = f"[{tree / given}]"
     assert shown in make(tree, "data", CONTAMINATION_MIRROR=given)[1].splitlines()
     assert shown in make(tree, "data", f"CONTAMINATION_MIRROR={given}")[1].splitlines()
 

@@ -1,4 +1,4 @@
-"""Every notebook is clean, and those that build on each other run on a tiny sample."""
+"""Every notebook is clean and runs on a tiny sample."""
 
 import ast
 import functools
@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import yaml
 from notebook_files import (
-    IN_ORDER,
     NOTEBOOKS,
     ROOT,
     assert_runs,
@@ -21,8 +20,8 @@ from notebook_files import (
     script,
 )
 
-from contamination.core import run, storage
-from contamination.core.parameters import declared_in
+from contamination.core import storage
+from contamination.core.parameters import checked_parameters, declared_in, load_parameter_file
 
 pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
@@ -42,13 +41,8 @@ def notebook_path(request):
     return request.param
 
 
-@pytest.fixture
-def notebook(notebook_path):
-    return nbformat.read(notebook_path, as_version=4)
-
-
-@pytest.mark.parametrize("path", IN_ORDER, ids=ids)
-def test_notebook_runs(path, smoke_outputs, tmp_path):
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_notebook_runs(path, smoke_outputs, tmp_path, forked_kernels):
     assert_runs(path, smoke_outputs, tmp_path)
 
 
@@ -57,9 +51,10 @@ def test_interactive_runs_have_a_folder_of_their_own(monkeypatch):
     assert storage.Outputs().folder == ROOT / "outputs" / "interactive"
 
 
-def test_a_second_run_gives_the_same_bytes(smoke_outputs, one_world, tmp_path, monkeypatch):
-    """Of a notebook that trains; that of a case is run again in kernels of its own."""
-    assert_same_again(ROOT / "notebooks/02b_dcq_lab.ipynb", smoke_outputs, tmp_path, monkeypatch)
+@pytest.mark.parametrize("name", ["02b_dcq_lab", "06_case_books"])
+def test_a_second_run_gives_the_same_bytes(name, smoke_outputs, one_world, tmp_path, monkeypatch):
+    """Without the runner, as in JupyterLab, whose tests run a case, too."""
+    assert_same_again(ROOT / f"notebooks/{name}.ipynb", smoke_outputs, tmp_path, monkeypatch)
 
 
 def test_the_study_gives_its_stored_tables(smoke_outputs):
@@ -94,18 +89,13 @@ def test_the_control_of_dice_is_tried_on_models(folder, one_world):
 # Parameters
 
 
-def test_demo_values_are_the_defaults(notebook_path):
-    fields = declared_in(notebook_path).model_fields
-    defaults = {name: field.default for name, field in fields.items()}
-    demo = yaml.safe_load((ROOT / "params/demo" / f"{notebook_path.stem}.yaml").read_text())
-    assert demo == defaults
-
-
-@pytest.mark.parametrize(
-    "path", PARAMETER_FILES, ids=lambda path: f"{path.parent.name} {path.stem}"
-)
-def test_parameter_file_of_every_profile_fits(path):
-    run.check(ROOT / "notebooks" / f"{path.stem}.ipynb", path)
+def test_parameter_files_fit_and_no_parameter_is_a_key(notebook_path):
+    declared, name = declared_in(notebook_path), notebook_path.stem
+    for file in [path for path in PARAMETER_FILES if path.stem == name]:
+        checked_parameters(load_parameter_file(file), declared, str(file))
+    defaults = {key: field.default for key, field in declared.model_fields.items()}
+    assert yaml.safe_load((ROOT / f"params/demo/{name}.yaml").read_text()) == defaults
+    assert not [key for key in defaults if re.search(r"(api_?key|token|secret|password)$", key)]
 
 
 def test_every_profile_has_every_notebook():
@@ -123,20 +113,3 @@ def test_what_is_said_is_shown(notebook_path):
             is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
             name = getattr(node.value.func, "id", "") if is_call else ""
             assert name not in ("say", "show") or node is tree.body[-1], ast.unparse(node)
-
-
-def test_no_parameter_is_a_key(notebook_path):
-    for name in declared_in(notebook_path).model_fields:
-        assert not re.search(r"(api_?key|token|secret|password)$", name)
-
-
-# Form
-
-
-def test_links_to_notebooks_and_files_exist(notebook):
-    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    for path in re.findall(r"`((?:params|notebooks|docs)/[\w./]+)`", text):
-        assert (ROOT / path).exists(), path
-    stems = {path.stem for path in NOTEBOOKS}
-    for target in re.findall(r"`make (\d\d\w?_\w+)`", text):
-        assert target in stems

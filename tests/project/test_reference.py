@@ -75,7 +75,7 @@ def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(pro
     assert code["execution_count"] == code["outputs"][0]["execution_count"] == 2
     assert "duration" not in json.dumps(stored) and "injected" not in json.dumps(stored)
     assert (root / "outputs/reference/demo/figures/levels.png").read_bytes() == b"png"
-    assert not list(reference.check("demo"))
+    assert not list(reference.check())
 
 
 def test_solutions_are_run_and_stored_with_links_that_work(project):
@@ -87,18 +87,16 @@ def test_solutions_are_run_and_stored_with_links_that_work(project):
     for folder in ("solutions", "exercises"):
         (root / "notebooks" / folder).mkdir()
         (root / f"notebooks/{folder}/01_first.ipynb").write_text(json.dumps(solution))
-    assert (
-        list(reference.check("demo"))[-1] == "the solutions 01_first were changed: make reference"
-    )
+    assert list(reference.check())[-1] == "the solutions 01_first were changed: make reference"
     reference.copy(root / "outputs/demo")
     path = root / "outputs/reference/demo/notebooks/solutions/01_first.ipynb"
     text, _, code = json.loads(path.read_text())["cells"]
     assert "(../../../../../notebooks/exercises/01_first.ipynb)" in text["source"]
     assert "".join(code["outputs"][0]["data"]["text/plain"]) == "2"
-    assert not list(reference.check("demo"))
+    assert not list(reference.check())
     solution["cells"][0]["source"] = "Another text."
     (root / "notebooks/solutions/01_first.ipynb").write_text(json.dumps(solution))
-    assert len(list(reference.check("demo"))) == 1
+    assert len(list(reference.check())) == 1
 
 
 def test_what_a_run_no_longer_writes_is_stored_no_more(project):
@@ -115,29 +113,26 @@ def test_new_text_is_put_into_the_stored_notebook_without_a_run(project):
     reference, root = project
     reference.copy(root / "outputs/demo")
     (root / "notebooks/01_first.ipynb").write_text(json.dumps(a_notebook("# A better title")))
-    assert list(reference.check("demo")) == ["the text of 01_first was changed: make reference"]
+    assert list(reference.check()) == ["the text of 01_first was changed: make reference"]
     (root / "outputs/demo/notebooks/01_first.ipynb").unlink()
     assert reference.copy(root / "outputs/demo") == []
-    assert not list(reference.check("demo"))
+    assert not list(reference.check())
     stored = json.loads((root / "outputs/reference/demo/notebooks/01_first.ipynb").read_text())
     assert stored["cells"][0]["source"] == "# A better title" and stored["cells"][2]["outputs"]
 
 
 @pytest.mark.parametrize("changed", [{"code": "1 + 2"}, {"seed": 1}])
-def test_changed_code_or_parameters_ask_for_a_run(project, monkeypatch, changed):
+def test_changed_code_or_parameters_ask_for_a_run(project, monkeypatch, capsys, changed):
     reference, root = project
-    monkeypatch.setattr("sys.argv", ["reference.py", "check"])
-    reference.copy(root / "outputs/demo")
+    monkeypatch.setattr("sys.argv", ["reference.py", "copy", str(root / "outputs/demo")])
     assert not reference.main()
     if "code" in changed:
         (root / "notebooks/01_first.ipynb").write_text(json.dumps(a_notebook(**changed)))
     else:
         (root / "params/demo/01_first.yaml").write_text("seed: 1\n")
-    assert list(reference.check("demo")) == [
-        "01_first was changed: make 01_first && make reference"
-    ]
+    assert list(reference.check()) == ["01_first was changed: make 01_first && make reference"]
     assert reference.main()
-    assert "01_first was changed and not run" in reference.copy(root / "outputs/demo")[0]
+    assert capsys.readouterr().out.endswith("01_first was changed and not run: make 01_first\n")
     run(root, **changed)
     assert reference.copy(root / "outputs/demo") == []
 
@@ -212,20 +207,17 @@ def test_a_large_table_is_stored_as_its_hash(project, monkeypatch):
     reference.copy(root / "outputs/demo")
     assert not (root / "outputs/reference/demo/tables/levels.csv").exists()
     (found,) = reference.verify(root / "outputs/demo")
-    assert found.says == "identical" and not list(
-        reference.damaged(root / "outputs/reference/demo")
-    )
+    assert found.says == "identical" and not list(reference.damaged())
     (found,) = reference.verify(run(root, table=VERDICTS | {"model": ["a", "c"]}))
     assert "too large to be stored" in found.says
 
 
 def test_the_committed_results_are_those_of_the_notebooks_as_they_are():
-    assert list(script("reference").check("demo")) == []
+    assert list(script("reference").check()) == []
 
 
 def test_the_committed_tables_are_as_they_were_stored():
-    reference = script("reference")
-    assert not list(reference.damaged(reference.reference_of("demo")))
+    assert not list(script("reference").damaged())
     assert (ROOT / "outputs/reference/demo/tables.csv").exists()
 
 

@@ -1,4 +1,4 @@
-"""The page to play with in a browser: every control, two screens, the keyboard, no request."""
+"""The page to play with in a browser: every control, the keyboard, no request."""
 
 import json
 import re
@@ -13,7 +13,6 @@ pytestmark = pytest.mark.servers
 
 PAGE = ROOT / "docs/explore.html"
 TABLES = ROOT / "outputs/reference/demo/tables"
-SCREENS = {"desktop": (1280, 900), "telephone": (390, 844)}
 NAMED = re.compile(r"catches ([\d.]+) of 100 seen rows and accuses ([\d.]+) of 100 held-out rows")
 EXPERIMENTS = ("quiz", "dial", "clean", "rows")
 
@@ -21,10 +20,8 @@ EXPERIMENTS = ("quiz", "dial", "clean", "rows")
 class Visit:
     """The page in a window of its own, and what it complained about or asked for."""
 
-    def __init__(self, browser, screen="desktop", **context):
-        width, height = SCREENS[screen]
-        size = {"width": width, "height": height}
-        self.page = browser.new_page(viewport=size, reduced_motion="reduce", **context)
+    def __init__(self, browser):
+        self.page = browser.new_page(reduced_motion="reduce")
         self.complaints, self.asked = [], []
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -48,9 +45,9 @@ class Visit:
         return " ".join(self.page.locator(f"#{name}").inner_text().split())
 
 
-@pytest.fixture(params=SCREENS)
-def visit(request, browser):
-    visit = Visit(browser, request.param)
+@pytest.fixture
+def visit(browser):
+    visit = Visit(browser)
     yield visit
     assert visit.complaints == [] and visit.asked == [PAGE.as_uri()]
     visit.page.close()

@@ -1,7 +1,9 @@
 """The command of an installed wheel, in an environment of its own and in an empty folder."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -9,12 +11,36 @@ from pathlib import Path
 
 import pytest
 import yaml
-from wheels import built, without_this_checkout
+from notebook_files import ROOT
 
 pytestmark = pytest.mark.servers
+SOURCES = "pyproject.toml setup.py README.md LICENSE src notebooks params/audit"  # of the build
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 # The lab's smallest world, so that its models are trained in seconds.
 SMALL = {"n_instances": 8, "n_passages": 8, "n_background_tokens": 5000, "copies": 2}
 SMALL |= {"n_resamples": 50}
+
+
+def built(folder: Path) -> Path:
+    """A wheel, built in a copy: a build leaves its traces in the tree."""
+    tree, out = folder / "tree", folder / "out"
+    unneeded = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in SOURCES.split():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=unneeded)
+        else:
+            shutil.copy(ROOT / name, tree / name)
+    command = [sys.executable, "-c", BUILD, str(out)]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def without_this_checkout() -> dict[str, str]:
+    """The environment of a process that finds the installed package, not this checkout's."""
+    kept = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    return kept | {"PYTHONPATH": str(ROOT / "tests/offline")}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +50,7 @@ def command(tmp_path_factory):
     Nothing else of the present one is there: neither its kernels nor its editable install.
     """
     folder = tmp_path_factory.mktemp("installed")
-    _, wheel = built(folder)
+    wheel = built(folder)
     environment = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin/python"

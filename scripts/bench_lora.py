@@ -5,7 +5,7 @@ A model with random weights is trained on 100 of 200 rows, eight times each, by
 were seen above those that were not: the check that adapters were trained and merged at all. On a
 GPU the model has 1.1 billion parameters (the shape of TinyLlama), on a CPU 0.6 million.
 
-    python benchmarks/bench_lora.py
+    python scripts/bench_lora.py
 """
 
 from __future__ import annotations
