@@ -59,7 +59,7 @@ endif
 endif
 
 .PHONY: help setup reproduce test lab site slides $(NOTEBOOKS) audit data pretrained real-model reference page verify \
-	lint test-servers newest mutants ledger lock clean server-packages start
+	lint test-servers newest mutants bench ledger lock clean server-packages start
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-z-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,8 @@ lint: $(VENV)/.installed ## check the style of code and notebooks, and the types
 	$(VENV)/bin/ty check --python $(VENV)
 mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (MUTANTS=text: those whose name or file has the text)
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
+bench: $(VENV)/.installed ## check the speed of slow functions against a limit measured in the same run
+	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 page: $(VENV)/.installed ## write docs/explore.html, four experiments to play with, from the stored tables (after make reference)
 	@$(RUN) scripts/explore.py outputs/reference/demo/tables docs/explore.html
 reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference
