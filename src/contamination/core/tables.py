@@ -14,7 +14,6 @@ from IPython.display import HTML, Markdown
 
 from contamination.core.keys import visible
 from contamination.core.scores import n_lowest
-from contamination.core.verdicts import check_table
 
 MISSING = "–"
 NOT_REPORTED = "not reported"
@@ -33,8 +32,6 @@ LABELS = {
     "paper_tpr": "paper TPR %",
     "share_pct": "dosed share %",
     "permutation_null": "shuffled labels",
-    "size_mb": "MB",
-    "owner_repo": "repository",
     "is_best": "chosen",
     "index": "instance",
     "interval": "95 % interval",
@@ -91,8 +88,7 @@ def show(
 
     It is a plain ``<table>`` that reads well without any style, with the same table as text next
     to it. Dataset text and model answers are untrusted, so every cell, label and the caption are
-    escaped before they become HTML, and control characters are written out. ValueError for a
-    word in a column of verdicts that is none.
+    escaped before they become HTML, and control characters are written out.
 
     Args:
         columns: to show, in order, names parted by spaces; all when empty.
@@ -104,7 +100,6 @@ def show(
     """
     if columns:
         table = table[columns.split()]
-    check_table(table)
     labels = labels or {}
     columns_of_text = []
     for column, values in table.items():
@@ -163,25 +158,14 @@ def _text(value: Any, format_number: Callable[[float], str], missing: str) -> st
     return str(value)
 
 
-def format_p(p: float, smallest: float = 0.0, decimals: int = _P_DECIMALS) -> str:
-    """A p value as text that never reads as zero.
+def format_p(p: float, decimals: int = _P_DECIMALS) -> str:
+    """A p value, 0 to 1, as text that never reads as zero; an undefined one reads as missing.
 
-    Args:
-        p: 0 to 1; an undefined one reads as missing.
-        smallest: the smallest p above 0 that the test can give with so few items or draws, such
-            as 2^-n of n sign flips or 1/n of n resamples; 0 where that is not known. A p that
-            is as small says so, since fewer items and not the effect may be the reason.
-        decimals: a p below the last decimal reads as "< 0.001".
-
-    >>> format_p(0.0123), format_p(0.00002), format_p(1 / 1024, 2**-10), format_p(0, 1 / 10_000)
-    ('0.012', '< 0.001', '1/1,024 (the smallest possible)', '< 1/10,000')
+    >>> format_p(0.0123), format_p(0.00002)
+    ('0.012', '< 0.001')
     """
     if pd.isna(p):
         return MISSING
-    if smallest > 0 and p <= smallest * (1 + 1e-9):
-        limit = f"1/{1 / smallest:,.0f}"
-        is_reached = p >= smallest * (1 - 1e-9)
-        return f"{limit} (the smallest possible)" if is_reached else f"< {limit}"
     least = 10.0**-decimals
     return f"{p:.{decimals}f}" if p >= least else f"< {least:.{decimals}f}"
 
@@ -321,15 +305,6 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
         texts.append(f"[{token}]" if index in lowest else token)
     paragraph = f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(shown)}</p>'
     return Page(paragraph, "".join(texts))
-
-
-def percent(share_pct: float) -> str:
-    """A small share in percent with two digits that count.
-
-    >>> percent(0.00412), percent(0.0659)
-    ('0.0041 %', '0.066 %')
-    """
-    return f"{share_pct:.2g} %"
 
 
 def copies_text(copies: int) -> str:
