@@ -49,6 +49,12 @@ def test_a_p_value_never_reads_as_zero():
     assert format_p(np.nan) == "–"
 
 
+def test_a_p_value_that_is_as_small_as_the_test_allows_says_so():
+    assert format_p(1 / 1024, 2**-10) == "1/1,024 (the smallest possible)"
+    assert format_p(2 / 1024, 2**-10) == "0.002"
+    assert format_p(0, 1 / 10_000) == "< 1/10,000"  # none of ten thousand resamples
+
+
 def test_intervals():
     assert interval_text(1.25, 2.0, 1) == "[1.2, 2.0]"
     assert interval_text(np.nan, 2.0) == "–"

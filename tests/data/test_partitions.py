@@ -352,6 +352,21 @@ def test_instances_of_lists_are_told_apart():
     assert first == third != second
 
 
+def test_the_row_of_a_partition_counts_and_hashes_what_is_printed():
+    rows = pd.DataFrame({"text": ["a", "b", "a"], "id": [1, 2, 3]})
+    row = partitions.partition_row("News test", "topic classification", "grammar", rows, ["text"])
+    assert row == {
+        "partition": "News test",
+        "task": "topic classification",
+        "source": "grammar",
+        "n_rows": 3,
+        "n_unique": 2,
+        "sha256": storage.hash_of(["text: a", "text: b", "text: a"]),
+    }
+    with pytest.raises(ValueError, match="no columns named"):
+        partitions.partition_row("p", "t", "s", rows, [])
+
+
 # Labelled passages
 
 

@@ -16,6 +16,8 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 # Okabe and Ito's palette, told apart by colour-blind readers and in grey.
 MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
+# A model next to a rule without memory, in the words of the lessons.
+READINGS = {"model ahead": MEMBER, "rule better": OTHER, "rule as good": CONTROL, "open": CHANCE}
 
 
 def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:

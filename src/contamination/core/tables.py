@@ -158,14 +158,25 @@ def _text(value: Any, format_number: Callable[[float], str], missing: str) -> st
     return str(value)
 
 
-def format_p(p: float, decimals: int = _P_DECIMALS) -> str:
-    """A p value, 0 to 1, as text that never reads as zero; an undefined one reads as missing.
+def format_p(p: float, smallest: float = 0.0, decimals: int = _P_DECIMALS) -> str:
+    """A p value as text that never reads as zero.
 
-    >>> format_p(0.0123), format_p(0.00002)
-    ('0.012', '< 0.001')
+    Args:
+        p: 0 to 1; an undefined one reads as missing.
+        smallest: the smallest p above 0 that the test can give with so few items or draws, such
+            as 2^-n of n sign flips or 1/n of n resamples; 0 where that is not known. A p that
+            is as small says so, since fewer items and not the effect may be the reason.
+        decimals: a p below the last decimal reads as "< 0.001".
+
+    >>> format_p(0.0123), format_p(0.00002), format_p(1 / 1024, 2**-10), format_p(0, 1 / 10_000)
+    ('0.012', '< 0.001', '1/1,024 (the smallest possible)', '< 1/10,000')
     """
     if pd.isna(p):
         return MISSING
+    if smallest > 0 and p <= smallest * (1 + 1e-9):
+        limit = f"1/{1 / smallest:,.0f}"
+        is_reached = p >= smallest * (1 - 1e-9)
+        return f"{limit} (the smallest possible)" if is_reached else f"< {limit}"
     least = 10.0**-decimals
     return f"{p:.{decimals}f}" if p >= least else f"< {least:.{decimals}f}"
 

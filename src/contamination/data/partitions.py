@@ -300,6 +300,24 @@ def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [format_instance(row, columns) for row in chosen.to_dict("records")]
 
 
+def partition_row(
+    name: str, task: str, source: str, rows: pd.DataFrame, columns: Sequence[str]
+) -> dict[str, Any]:
+    """One row of ``partitions.csv``: name, task, source, n_rows, n_unique and sha256.
+
+    The last two are of the printed instances, which these columns of the rows make up.
+    """
+    texts = format_instances(rows, columns)
+    return {
+        "partition": name,
+        "task": task,
+        "source": source,
+        "n_rows": len(texts),
+        "n_unique": len(set(texts)),
+        "sha256": storage.hash_of(texts),
+    }
+
+
 def is_member(rows: pd.DataFrame, column: str) -> np.ndarray:
     """Which rows a column marks as members (1, true or "member", in any case); bool, shape (n,).
 
