@@ -21,6 +21,7 @@ from matplotlib import pyplot
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pytest import MonkeyPatch
 from traitlets.config import Config
+from verdict_words import check_table
 
 from contamination.core import run, storage, verdicts
 
@@ -122,15 +123,12 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
 
 
 def assert_verdicts(manifest: Path, outputs: Path) -> None:
-    """The tables that a notebook wrote answer registered claims, and no claim is left unanswered.
-
-    Writing a table checks its words already (``Outputs.write_table``); here it is read back.
-    """
+    """The tables of a notebook answer registered claims, and no claim is left unanswered."""
     for name in json.loads(manifest.read_text())["outputs"]:
         if not name.startswith("tables/"):
             continue
         table, stem = pd.read_csv(outputs / name), Path(name).stem
-        verdicts.check_table(table, stem)
+        check_table(table, stem)
         if stem in verdicts.CLAIMS and stem not in DISPLAYED:
             assert {"verdict", "holds"} & {*table}, f"{stem} has a claim, and nothing answers it"
 

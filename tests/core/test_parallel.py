@@ -59,10 +59,3 @@ def test_the_number_of_processes_is_stated_or_that_of_the_cores(monkeypatch):
     assert parallel.n_processes() == 3
     monkeypatch.delenv(parallel.PROCESSES_VARIABLE)
     assert parallel.n_processes() == parallel.n_cores() >= 1
-
-
-@pytest.mark.parametrize("stated", ["0", "-1", "two", "1.5"])
-def test_a_number_of_processes_that_is_none_is_refused(stated, monkeypatch):
-    monkeypatch.setenv(parallel.PROCESSES_VARIABLE, stated)
-    with pytest.raises(ValueError, match="CONTAMINATION_PROCESSES must be a whole number above 0"):
-        parallel.n_processes()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -75,7 +74,6 @@ def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monk
     assert manifest["parameters"] == {"n": 4}
     assert list(manifest["outputs"]) == ["tables/t.csv"]
     assert len(manifest["notebook_sha256"]) == 64
-    assert manifest["peak_memory_mb"] > 10
     # The notebook named another kernel; it ran in this environment's.
     assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
 
@@ -92,7 +90,7 @@ def test_a_kernel_of_the_same_name_in_another_environment_is_not_taken(
 
 def test_a_failed_run_keeps_its_tables_apart_until_a_run_succeeds(tmp_path, parameter_file):
     failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
-    kept = run.failed_tables(tmp_path / "out", "01_x") / "t.csv"
+    kept = tmp_path / "out/failed/01_x/t.csv"
     assert kept.read_text() == "n\n4\n"
     failure_of(tmp_path, parameter_file, "raise ValueError('k is 0')")
     assert not kept.exists(), "the table is that of an earlier run"
@@ -109,7 +107,7 @@ def test_an_interrupted_run_keeps_its_tables_too(tmp_path, parameter_file, monke
     monkeypatch.setattr(papermill, "execute_notebook", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_cells(tmp_path, parameter_file, TABLE)
-    assert (run.failed_tables(tmp_path / "out", "01_x") / "t.csv").exists()
+    assert (tmp_path / "out/failed/01_x/t.csv").exists()
     assert not (tmp_path / "out/tables").exists()
 
 
@@ -205,16 +203,6 @@ def test_a_folder_is_scrubbed_under_the_name_that_its_link_leads_to(tmp_path, mo
     monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / "link"))
     for name in ("link", "real"):
         assert run.scrubber({})(f"{tmp_path}/{name}/x") == "$CONTAMINATION_CACHE/x"
-
-
-@pytest.mark.parametrize(("system", "peak"), [("linux", 3 * 2**10), ("darwin", 3 * 2**20)])
-def test_peak_memory_is_in_megabytes_whatever_the_system_counts_in(
-    system, peak, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(run.sys, "platform", system)
-    monkeypatch.setattr(run.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=peak))
-    described = run.describe(Path(__file__), Path(__file__), tmp_path)
-    assert described["peak_memory_mb"] == 3
 
 
 def test_the_manifest_names_neither_keys_nor_folders_of_this_machine(

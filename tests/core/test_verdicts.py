@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from verdict_words import check_table, check_verdicts
 
 from contamination.core.verdicts import (
     CONTROL_FAILS,
@@ -13,8 +14,6 @@ from contamination.core.verdicts import (
     SHOWN,
     SMALL,
     Claim,
-    check_table,
-    check_verdicts,
     strongest,
 )
 

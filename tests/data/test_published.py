@@ -48,7 +48,7 @@ def test_printed_cells_have_unique_keys_and_one_spelling():
 )
 def test_equal_at_the_printed_decimals(value, printed, matches, tie):
     assert compare.matches_printed(value, printed) is matches
-    assert compare.is_tie(value, printed) is tie
+    assert (compare.distance_in_units(value, printed) == compare.HALFWAY) is tie
 
 
 def test_every_cell_of_the_two_black_box_papers(recomputed):

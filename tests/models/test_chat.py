@@ -226,15 +226,6 @@ def test_a_missing_key_matters_only_where_something_must_be_asked(log, monkeypat
         assert answer_all(keyless, [request("2")], log=log, progress=False)[0].text == "B"
 
 
-def test_offline_reads_the_log_and_names_what_is_missing(log):
-    with ScriptedServer(lambda body, n: good("B")) as server:
-        ask(server, log, "0")
-        assert ask(server, log, "0", offline=True)[0].from_log
-        with pytest.raises(ChatError, match=r"2 of 3 answers .* not in the response log"):
-            ask(server, log, *"012", offline=True)
-        assert server.counts == {"0": 1}
-
-
 def limited(text):
     return request(text, options={"max_tokens": 2})
 

@@ -10,18 +10,15 @@ from scripted_server import MODEL, Reply, ScriptedServer, failure, good
 
 from contamination.models.chat import ChatError, Endpoint, Limits, Price, UnsupportedError, estimate
 from contamination.models.prompt_log_probs import (
-    CHAT,
     COMPLETIONS,
     ECHO,
     FORMS,
     PROBE,
     check_spelling,
     known_form,
-    of_completion,
     probe,
     probe_requests,
     prompt_log_probs,
-    within_template,
 )
 from contamination.models.response_log import ResponseLog
 
@@ -36,8 +33,6 @@ def endpoint_of(server):
 
 
 def asked_form(body):
-    if "messages" in body:
-        return CHAT
     return ECHO if "echo" in body else COMPLETIONS
 
 
@@ -55,22 +50,15 @@ def entry_of(token):
     return {str(id_of(token)): said}
 
 
-def prompt_of(body):
-    if "prompt" in body:
-        return body["prompt"]
-    said = "".join(f"<{m['role']}>\n{m['content']}<end>\n" for m in body["messages"])
-    return f"<start>{said}<assistant>\n"
-
-
 def answered(body, with_ids=True, likelier=False):
-    """What vLLM answers to one request in one of the three forms, of one generated token."""
-    tokens = TOKEN.findall(prompt_of(body))
+    """What vLLM answers to one request in one of the two forms, of one generated token."""
+    tokens = TOKEN.findall(body["prompt"])
     usage = {"prompt_tokens": len(tokens), "completion_tokens": 1}
     response = {"model": MODEL, "usage": usage}
     if asked_form(body) == ECHO:
         values = [None, *map(value_of, tokens[1:]), -0.5]
         logprobs = {"tokens": [*tokens, "!"], "token_logprobs": values}
-        text = prompt_of(body) + "!"
+        text = body["prompt"] + "!"
         choice = {"text": text, "finish_reason": "length", "logprobs": logprobs}
         return response | {"choices": [choice]}
     entries = [None, *map(entry_of, tokens[1:])]
@@ -80,9 +68,6 @@ def answered(body, with_ids=True, likelier=False):
     given = {"prompt_logprobs": entries}
     if with_ids:
         given["prompt_token_ids"] = [id_of(token) for token in tokens]
-    if asked_form(body) == CHAT:  # the one token of the answer may be one that decodes to nothing
-        choice = {"message": {"role": "assistant", "content": ""}, "finish_reason": "length"}
-        return response | given | {"choices": [choice]}
     return response | {"choices": [{"text": "!", "finish_reason": "length"} | given]}
 
 
@@ -92,7 +77,7 @@ def gives(*forms, **how):
     def script(body, n):
         if asked_form(body) in forms:
             return Reply(answered(body, **how))
-        return good("!") if "messages" in body else Reply(plain())
+        return Reply(plain())
 
     return script
 
@@ -133,65 +118,58 @@ def test_each_form_gives_the_numbers_of_the_texts_own_tokens(form, log):
     assert all(body["max_tokens"] == 1 for body in bodies)
 
 
-def test_the_three_forms_give_the_same_numbers_for_the_same_text(tmp_path):
+def test_both_forms_give_the_same_numbers_for_the_same_text(tmp_path):
     found = []
     for number, form in enumerate(FORMS):
         with ResponseLog(tmp_path / f"{number}.sqlite") as log:
             found.append(scored(gives(form), log=log)[0])
-    for one, other, third in zip(*found, strict=True):
-        assert one.size and np.array_equal(one, other) and np.array_equal(one, third)
+    for one, other in zip(*found, strict=True):
+        assert one.size and np.array_equal(one, other)
 
 
 def test_what_is_sent_is_what_each_form_asks_for(log):
-    bodies = scored(gives(CHAT), log=log)[1]
-    echo, completions, chat, *_ = bodies
+    bodies = scored(gives(COMPLETIONS), log=log)[1]
+    echo, completions, *_ = bodies
     assert (echo["echo"], echo["logprobs"], echo["prompt"]) == (True, 1, PROBE)
     assert echo["temperature"] == 0  # as in logs of before
     assert (completions["prompt_logprobs"], completions["prompt"]) == (0, PROBE)
-    assert chat["messages"] == [{"role": "user", "content": PROBE}]
-    assert chat["prompt_logprobs"] == 0 and chat["return_token_ids"]
+    assert completions["return_token_ids"]
 
 
-@pytest.mark.parametrize("form", [COMPLETIONS, CHAT])
-def test_the_prompts_own_token_is_told_by_its_id_from_a_likelier_one(form, log):
-    found, _ = scored(gives(form, likelier=True), log=log)
+def test_the_prompts_own_token_is_told_by_its_id_from_a_likelier_one(log):
+    found, _ = scored(gives(COMPLETIONS, likelier=True), log=log)
     assert np.array_equal(found[0], [value_of(token) for token in TOKEN.findall(TEXTS[0])[1:]])
 
 
-def test_without_ids_a_completions_tokens_are_told_by_their_text(log):
-    found, _ = scored(gives(COMPLETIONS, likelier=True, with_ids=False), log=log)
-    assert np.array_equal(found[1], [value_of(token) for token in TOKEN.findall(TEXTS[1])[1:]])
-
-
-def test_without_ids_several_tokens_in_a_chat_are_refused(log):
-    line, _ = refused(gives(CHAT, likelier=True, with_ids=False), log)
-    assert f"{CHAT}: gave several tokens for a place of the prompt" in line
+def test_without_ids_several_tokens_for_a_place_are_refused(log):
+    line, _ = refused(gives(COMPLETIONS, likelier=True, with_ids=False), log)
+    assert f"{COMPLETIONS}: gave several tokens for a place of the prompt" in line
 
 
 # The probe
 
 
 def test_the_probe_is_asked_once_for_each_model_and_its_cost_counts(log):
-    with ScriptedServer(gives(CHAT)) as server:
+    with ScriptedServer(gives(COMPLETIONS)) as server:
         endpoint = endpoint_of(server)
         assert known_form(endpoint, log) == ""
         form, said = probe(endpoint, log=log, run="r", price=PRICE)
-        assert form == CHAT and len(server.bodies) == 3
-        assert said == f"{MODEL}: the address gives log-probabilities of prompts by {CHAT}"
-        # All three answers were paid for, those too that gave nothing.
-        n_in = 9 + 9 + len(TOKEN.findall(prompt_of(server.bodies[-1])))
-        assert log.spent("r") == pytest.approx((n_in + 3) / 1e6)
+        assert form == COMPLETIONS and len(server.bodies) == 2
+        assert said == f"{MODEL}: the address gives log-probabilities of prompts by {COMPLETIONS}"
+        # Both answers were paid for, that too which gave nothing.
+        n_in = 9 + len(TOKEN.findall(server.bodies[-1]["prompt"]))
+        assert log.spent("r") == pytest.approx((n_in + 2) / 1e6)
         assert probe(endpoint, log=log) == (form, said)
-        assert known_form(endpoint, log) == CHAT
-        assert probe(replace(endpoint, model=f"{MODEL}-b"), log=log)[0] == CHAT
-        assert len(server.bodies) == 6
+        assert known_form(endpoint, log) == COMPLETIONS
+        assert probe(replace(endpoint, model=f"{MODEL}-b"), log=log)[0] == COMPLETIONS
+        assert len(server.bodies) == 4
 
 
 def test_a_server_without_any_form_says_why_for_each_and_is_asked_again_when_it_is_mended(log):
     with ScriptedServer(lambda body, n: script(body, n)) as server:
         script = gives()
         form, said = probe(endpoint_of(server), log=log)
-        assert form == "" and len(server.bodies) == 3 and "\n" not in said
+        assert form == "" and len(server.bodies) == 2 and "\n" not in said
         assert said.startswith(f"{MODEL}: the address gives no log-probabilities of prompts (")
         assert all(f"{one}: gave no log-probabilities" in said for one in FORMS)
         script = gives(ECHO)
@@ -211,8 +189,8 @@ def test_a_form_that_the_server_rejects_is_passed_over(status, log):
 
 def test_a_server_that_rejects_every_form_is_one_line(log):
     line, n_calls = refused(lambda body, n: failure(400, message="unknown option"), log)
-    assert n_calls == 3
-    assert line.count("rejected the request (400): ") == line.count("unknown option") == 3
+    assert n_calls == 2
+    assert line.count("rejected the request (400): ") == line.count("unknown option") == 2
 
 
 def test_a_server_that_fails_on_a_form_is_passed_over_soon(log):
@@ -249,14 +227,14 @@ def test_nothing_is_sent_before_the_cap_is_checked(log):
 # Answers that are refused
 
 
-def changed(form, change):
-    """A script that gives one form, each response of which ``change`` has altered."""
+def changed(change):
+    """A script that gives log-probabilities, each response of which ``change`` has altered."""
 
     def script(body, n):
-        if asked_form(body) != form:
+        if asked_form(body) != COMPLETIONS:
             return Reply(plain())
         response = answered(body)
-        change(response, response["choices"][0] if form == COMPLETIONS else response)
+        change(response, response["choices"][0])
         return Reply(response)
 
     return script
@@ -292,7 +270,6 @@ def above_zero(response, place):
     }
 
 
-@pytest.mark.parametrize("form", [COMPLETIONS, CHAT])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -305,13 +282,11 @@ def above_zero(response, place):
         (above_zero, "left tokens of the prompt without a log-probability"),
     ],
 )
-def test_an_answer_of_another_number_of_tokens_or_of_other_tokens_is_refused(
-    form, change, message, log
-):
-    line, n_calls = refused(changed(form, change), log)
-    assert re.search(f"{form}: [^;]*{message}", line)
+def test_an_answer_of_another_number_of_tokens_or_of_other_tokens_is_refused(change, message, log):
+    line, n_calls = refused(changed(change), log)
+    assert re.search(f"{COMPLETIONS}: [^;]*{message}", line)
     # Each form was tried, and no text was asked for.
-    assert n_calls == 3
+    assert n_calls == 2
 
 
 def test_a_wrong_answer_after_a_good_probe_stops_the_run(log):
@@ -347,82 +322,7 @@ def test_an_echo_that_does_not_score_its_prompt_is_refused(log, reply, message):
     assert f"echo: {message}" in line or f"echo: was asked for {message}" in line
 
 
-# A text among the tokens of a chat template
-
-
-def places_of(*tokens):
-    return [[(token, number)] for number, token in enumerate(tokens)]
-
-
-def numbers_of(text, *tokens):
-    return [place[0][1] for place in within_template(places_of(*tokens), text)]
-
-
-def test_tokens_of_the_template_and_the_texts_first_are_left_out():
-    assert numbers_of("one two three", "<u>", "\n", "one", " two", " three", "<e>") == [3, 4]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        (("<u>", "one", "two", "three", "<e>"), [2, 3]),  # decoded without the blank before a word
-        (("<u>", "one", "Ġtwo", "Ċ", "▁three", "<e>"), [2, 3, 4]),  # as the vocabulary writes it
-        (("<u>one", " two", " three", "<e>"), [1, 2]),  # begins within a token of the template
-        (("<u>", "one", " two", " three<e>"), [2]),  # ends within one
-        (("<u>", "one", " two", " three\n", "<e>"), [2]),  # a line break of the template's
-    ],
-)
-def test_tokens_that_are_only_partly_the_texts_are_left_out(tokens, expected):
-    assert numbers_of("one two three", *tokens) == expected
-
-
-def test_blanks_that_a_template_removes_do_not_hide_the_text():
-    assert numbers_of(" one two\nthree\n", "<u>", "one", " two", "\n", "three", "<e>") == [2, 3, 4]
-
-
-@pytest.mark.parametrize("parts", [("\ufffd", "\ufffd"), ("", "🦉")])
-def test_a_character_of_several_tokens_is_a_part_of_the_text(parts):
-    assert numbers_of("one 🦉 two", "<u>", "one", *parts, " two", "<e>") == [2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "message"),
-    [
-        ("one two", ("<u>", "one", " two", ".", "one", " two", "<e>"), "is found 2 times"),
-        ("one two", ("<u>", "one", " ten", "<e>"), "is not found"),
-        ("one two", (" two", "<e>"), "is not found"),  # begins in the first token, never decoded
-        ("🦉 one two", ("<u>", "\ufffd", "\ufffd", " one", " two", "<e>"), "is not found"),
-        (" \n", ("<u>", " ", "\n", "<e>"), "holds blanks alone"),
-        ("one", ("<u>", "one", "<e>"), "a text of one token"),
-    ],
-)
-def test_a_text_that_cannot_be_told_from_the_template_is_refused(text, tokens, message):
-    with pytest.raises(ValueError, match=message):
-        numbers_of(text, *tokens)
-
-
-def test_a_text_that_is_repeated_by_the_template_is_refused_after_the_answers_came(log):
-    def script(body, n):
-        if asked_form(body) != CHAT:
-            return Reply(plain())
-        if body["messages"][0]["content"] == TEXTS[0]:
-            body = body | {"messages": body["messages"] * 2}
-        return Reply(answered(body))
-
-    line, n_calls = refused(script, log, ValueError)
-    assert 'the text that begins "One heron waited' in line and "found 2 times" in line
-    assert n_calls == 5
-
-
 # A completion's tokens by their text
-
-
-def test_only_one_choice_of_tokens_may_spell_the_end_of_a_text():
-    own, other = (" b", 1), (" c", 2)
-    assert of_completion([[own, other], [(" d", 3)]], "a b d") == [[own], [(" d", 3)]]
-    for places in ([[other, (" e", 4)], [(" d", 3)]], [[(" b", 1), ("b", 2)], [(" d", 3)]]):
-        with pytest.raises(ValueError, match="no ids that tell which is its own"):
-            of_completion(places, "a b d")
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,8 @@ BAD = {
     "model type `llama9`": lambda folder: json_of(folder, model_type="llama9"),
     r"\(t5\) does not predict": lambda folder: json_of(folder, model_type="t5"),
     r"\(bert\) does not predict": lambda folder: json_of(folder, model_type="bert"),
-    "requires optimum": lambda folder: json_of(
-        folder, quantization_config={"quant_method": "gptq", "bits": 4}
-    ),
-    "Unknown quantization type": lambda folder: json_of(
-        folder, quantization_config={"quant_method": "none of ours"}
-    ),
     'model.safetensors" is damaged': lambda folder: cut(folder / "model.safetensors"),
     "has no weights": lambda folder: (folder / "model.safetensors").unlink(),
-    "lacks b.safetensors": lambda folder: (folder / "model.safetensors.index.json").write_text(
-        '{"weight_map": {"a": "model.safetensors", "b": "b.safetensors"}}'
-    ),
     "its tokenizer cannot be read": lambda folder: [
         path.unlink() for path in folder.glob("*token*")
     ],

@@ -6,13 +6,13 @@ import pytest
 from made_pretraining import SEEDS, made_scores, made_shares
 from notebook_files import ROOT
 from scipy import stats
+from verdict_words import check_verdicts
 
 from contamination.core.verdicts import (
     CLAIMS,
     OPEN,
     RULED_OUT,
     SHOWN,
-    check_verdicts,
 )
 from contamination.study import (
     changes,

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 from scipy import stats
+from verdict_words import check_verdicts
 
 from contamination.core import verdicts
 from contamination.dice import mixtures
@@ -277,7 +278,7 @@ def test_verdicts_of_tables_that_confirm_and_refute(by_comparison, words, holds)
     table = arm.verdicts(comparisons)
     assert table["claim"].tolist() == list(CLAIMED) and table["n_bases"].tolist() == [10] * 3
     assert table["verdict"].tolist() == words
-    verdicts.check_verdicts(table["verdict"])
+    check_verdicts(table["verdict"])
     control = arm.clean_control(comparisons)
     assert "verdict" not in control and control["holds"].tolist() == [holds]
 

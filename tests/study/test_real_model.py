@@ -7,8 +7,9 @@ from notebook_files import ROOT, run_here, script
 from tiny_models import gguf_of, tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+from verdict_words import check_table
 
-from contamination.core import storage, verdicts
+from contamination.core import storage
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
 from contamination.data import published
 from contamination.lab import world
@@ -144,7 +145,7 @@ def test_stored_tables_were_made_with_the_profile_that_is_here():
 
 def test_stored_tables_have_known_verdicts():
     for name, table in real_model.stored().items():
-        verdicts.check_table(table, name)
+        check_table(table, name)
 
 
 def test_what_is_not_stored_is_named():

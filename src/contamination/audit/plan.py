@@ -42,7 +42,7 @@ from contamination.models.exchange import (
     requests_of_prompts,
 )
 from contamination.models.prompt_log_probs import (
-    CHAT,
+    COMPLETIONS,
     known_form,
     probe_requests,
     score_requests,
@@ -270,12 +270,12 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
     if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
     if probed:
-        known = score_requests(check_texts(), form or CHAT)
+        known = score_requests(check_texts(), form or COMPLETIONS)
         found.append((SELF_CHECK, endpoint, known, MODEL))
     # The form that takes most, of those that the probe may find.
     for name, texts_of in ((MIN_K, passage_texts), (RANKING, ranking_texts)):
         if name in probed:
-            requests = score_requests(texts_of(audit), form or CHAT)
+            requests = score_requests(texts_of(audit), form or COMPLETIONS)
             found.append((name, endpoint, requests, MODEL))
     return found
 

@@ -213,17 +213,10 @@ def cross_validated_scores(
 ) -> Folds:
     """Numbers of passages that are compared, and their scores by a classifier of other folds.
 
-    Args:
-        texts: n_passages passages.
-        is_member: their membership, shape (n_passages,).
-        baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
-            regression on ``words.longer_words``.
-        n_folds: folds, at most; see ``folds.fold_maker``.
-        seed: of the folds.
-        groups: what a passage is part of, such as its book, shape (n_passages,).
-            Passages of one group fall into one fold, and folds are stratified: a
-            classifier that has seen some of a book recognises the others by its
-            names and topics.
+    ``baseline`` is "bag of words" (which words occur) or "TF-IDF"; logistic regression on
+    ``words.longer_words``. ``is_member`` and ``groups`` have shape (n_passages,); a group is what
+    a passage is part of, such as its book. Its passages fall into one fold: a classifier that has
+    seen some of a book recognises the others by its names and topics.
     """
     return scorer_of(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
 
@@ -323,29 +316,24 @@ def blind_table(
     Args:
         texts: n_passages passages.
         is_member: their membership, shape (n_passages,).
-        baselines: of "date rule", "bag of words", "TF-IDF".
-        groups: what a passage is a version of, such as its page, shape
-            (n_passages,), each with both kinds. Versions of one thing fall into
-            one fold, and labels are shuffled among them alone. Without groups,
-            near-copies are found by the words that they share.
+        baselines: of ``BASELINES``.
+        groups: what a passage is a version of, such as its page, shape (n_passages,), each with
+            both kinds. Versions of one thing fall into one fold, and labels are shuffled among
+            them alone. Without groups, near-copies are found by the words that they share.
         n_folds: folds of the cross-validation, at most.
-        n_permutations: times that labels are shuffled and everything, training
-            included, is done again.
-        n_resamples: resamples of the bootstrap, which keeps the trained
-            classifiers and resamples the passages they are tested on.
+        n_permutations: times that labels are shuffled and all training is done again.
+        n_resamples: of the bootstrap, which resamples the passages that trained classifiers judge.
         seed: of folds, permutations and resamples.
 
     Returns:
-        One row for each baseline. auc and tpr_at_5_fpr are means over folds (the date
-        rule needs none), ci_low, ci_high and the two-sided p those of the AUC;
-        permutation_null is the mean AUC under shuffled labels,
-        permutation_high its upper 95 % quantile, p_value the share of permutations,
-        the true labels among them, at least as high; overlap_pct the non-members that
-        share an n-gram of words with a member. The date rule's cells are empty where
-        no passage names a year.
+        One row for each baseline. auc and tpr_at_5_fpr are means over folds (the date rule needs
+        none), ci_low, ci_high and the two-sided p those of the AUC; permutation_null is the mean
+        AUC under shuffled labels, permutation_high its upper 95 % quantile, p_value the share of
+        permutations, the true labels among them, at least as high; overlap_pct the non-members
+        that share an n-gram of words with a member. The date rule's cells are empty where no
+        passage names a year.
 
-    ValueError if only one kind occurs, a fold or a group would lack one, or a baseline
-    is unknown.
+    ValueError if only one kind occurs, a fold or a group would lack one, or a baseline is unknown.
     """
     is_member = np.asarray(is_member, dtype=bool)
     if len(texts) != len(is_member):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contamination.core.words import STRAIGHT_QUOTES, WORD, is_latin, words
 
@@ -33,10 +33,18 @@ def rouge_l(reference: str, candidate: str) -> float:
     tokenizer drops, the words are those of ``core.words``. An empty candidate scores 0;
     a reference without a word raises ValueError, since no completion could match it.
     """
+    return float(_rouge(reference, candidate).fmeasure)
+
+
+def rouge_l_recall(reference: str, candidate: str) -> float:
+    """ROUGE-L recall, 0 to 1: words in common order over the reference's; else as rouge_l."""
+    return float(_rouge(reference, candidate).recall)
+
+
+def _rouge(reference: str, candidate: str) -> Any:
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
-    scorer = _rouge_scorer(is_latin(reference))
-    return float(scorer.score(reference, candidate)["rougeL"].fmeasure)
+    return _rouge_scorer(is_latin(reference)).score(reference, candidate)["rougeL"]
 
 
 JOINED_AS_PAPER, JOINED_AS_CODE = "paper", "code"
@@ -62,17 +70,6 @@ def bleurt_texts(
     if is_pair or (joining == JOINED_AS_PAPER and not is_mid_sentence):
         return second_piece, completion
     return f"{first_piece} {second_piece}", f"{first_piece} {completion}"
-
-
-def rouge_l_recall(reference: str, candidate: str) -> float:
-    """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's.
-
-    ValueError if the reference holds no word.
-    """
-    if not words(reference):
-        raise ValueError(f"the reference holds no word to match: {reference!r}")
-    scorer = _rouge_scorer(is_latin(reference))
-    return float(scorer.score(reference, candidate)["rougeL"].recall)
 
 
 def normalised(text: str) -> str:

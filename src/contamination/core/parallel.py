@@ -6,30 +6,18 @@ Which processes there are changes how long a computation takes, never its result
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from contamination.core import storage
-
 PROCESSES_VARIABLE = "CONTAMINATION_PROCESSES"
 
 
 def n_processes() -> int:
-    """How many processes one notebook may use: CONTAMINATION_PROCESSES, else one for each core.
-
-    Raises:
-        ValueError: if the variable is not a whole number above 0.
-    """
-    stated = os.environ.get(PROCESSES_VARIABLE, "")
-    if not stated:
-        return n_cores()
-    if not stated.isdecimal() or int(stated) == 0:
-        raise ValueError(f'{PROCESSES_VARIABLE} must be a whole number above 0, got "{stated}"')
-    return int(stated)
+    """How many processes one notebook may use: CONTAMINATION_PROCESSES, else one for each core."""
+    return int(os.environ.get(PROCESSES_VARIABLE) or n_cores())
 
 
 def n_cores() -> int:
@@ -58,17 +46,8 @@ def in_processes(
     # Only a terminal shows the bar: in a notebook its last state would be stored as a result.
     bar = {"total": len(jobs), "unit": " jobs", "leave": False, "disable": None}
     if n <= 1:
-        found = [_timed(function, job) for job in tqdm(jobs, **bar)]
-    else:
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            calls = (delayed(_timed)(function, job) for job in jobs)
-            coming = Parallel(n_jobs=n, return_as="generator")(calls)
-            found = list(tqdm(coming, **bar))
-    storage.record("shared", seconds=sum(spent for _, spent in found))
-    return [result for result, _ in found]
-
-
-def _timed(function: Callable[..., Any], job: tuple) -> tuple[Any, float]:
-    """Result of a call, and the processor time that it took, seconds."""
-    started = time.process_time()
-    return function(*job), time.process_time() - started
+        return [function(*job) for job in tqdm(jobs, **bar)]
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        calls = (delayed(function)(*job) for job in jobs)
+        coming = Parallel(n_jobs=n, return_as="generator")(calls)
+        return list(tqdm(coming, **bar))

@@ -81,17 +81,9 @@ def words_alone(rows: pd.DataFrame) -> Figure:
     named = {False: (MEMBER, "words alone"), True: (CONTROL, "words alone, ordinary split")}
     for is_control, (colour, label) in named.items():
         shown = rows[rows["is_control"] == is_control]
-        ends = [shown["auc"] - shown["ci_low"], shown["ci_high"] - shown["auc"]]
-        axis.errorbar(
-            shown["auc"],
-            shown.index,
-            xerr=np.clip(ends, 0, None),
-            fmt="o",
-            markersize=5,
-            linewidth=1,
-            color=colour,
-            label=label,
-        )
+        style: dict[str, Any] = {"fmt": "o", "markersize": 5, "linewidth": 1}
+        style |= {"color": colour, "label": label}
+        axis.errorbar(shown["auc"], shown.index, xerr=_bars(shown), **style)
     simplest = "latest year or length alone"
     axis.scatter(rows["simplest"], at, s=60, marker="|", color=OTHER, label=simplest)
     known = "a published detector"
@@ -107,6 +99,11 @@ def words_alone(rows: pd.DataFrame) -> Figure:
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8, loc="upper left")
     return figure
+
+
+def _bars(rows: pd.DataFrame) -> np.ndarray:
+    """Lengths of the error bars of an AUC to both sides, shape (2, n_rows)."""
+    return np.clip([rows["auc"] - rows["ci_low"], rows["ci_high"] - rows["auc"]], 0, None)
 
 
 def auc_lines(
@@ -130,41 +127,22 @@ def auc_lines(
     methods = list(dict.fromkeys(rows["method"]))
     colours = dict(zip(methods, sns.color_palette("colorblind", len(methods)), strict=True))
     figure, axis = new_figure(6.4, 4.6)
+    style: dict[str, Any] = {"markersize": 4, "linewidth": 1, "capsize": 2}
     for number, method in enumerate(methods):
         of_method = rows[rows["method"] == method].sort_values(x)
         shift = 0 if log_x else (number - (len(methods) - 1) / 2) * 0.08
         at = [places[value] + shift for value in of_method[x]]
-        errors = [of_method["auc"] - of_method["ci_low"], of_method["ci_high"] - of_method["auc"]]
-        axis.errorbar(
-            at,
-            of_method["auc"],
-            yerr=np.clip(errors, 0, None),
-            fmt="o-",
-            markersize=4,
-            linewidth=1,
-            capsize=2,
-            color=colours[method],
-            label=method,
-        )
+        own: dict[str, Any] = style | {"fmt": "o-", "color": colours[method], "label": method}
+        axis.errorbar(at, of_method["auc"], yerr=_bars(of_method), **own)
     if blind is not None and len(blind):
         blind = blind.sort_values(x)
         at = [places[value] for value in blind[x]]
         errors = None
         if {"ci_low", "ci_high"} <= {*blind}:
-            errors = [blind["auc"] - blind["ci_low"], blind["ci_high"] - blind["auc"]]
-            errors = np.clip(errors, 0, None)
+            errors = _bars(blind)
             at = [place + (0 if log_x else 0.12) for place in at]  # next to the methods' bars
-        axis.errorbar(
-            at,
-            blind["auc"],
-            yerr=errors,
-            fmt="s--",
-            color=PAPER,
-            markersize=4,
-            linewidth=1,
-            capsize=2,
-            label="words alone, no model",
-        )
+        style |= {"fmt": "s--", "color": PAPER, "label": "words alone, no model"}
+        axis.errorbar(at, blind["auc"], yerr=errors, **style)
     axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1, label="chance")
     if log_x:
         axis.set_xscale("log")

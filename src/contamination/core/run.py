@@ -37,10 +37,7 @@ _FORMS = (os.path.abspath, os.path.realpath)
 
 
 def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What takes keys and this machine's folders out of JSON values.
-
-    Both are those of the environment and the parameters at the time of this call.
-    """
+    """What takes keys and this machine's folders, as of now, out of JSON values."""
     secrets = keys.secrets(parameters)
     named = {
         os.environ.get("CONTAMINATION_MIRROR", ""): "$CONTAMINATION_MIRROR",
@@ -91,23 +88,15 @@ def describe(notebook_path: Path, parameter_path: Path, staging: Path) -> dict[s
     """What made a run's results, as JSON values: hashes of all files, commit, versions, hardware.
 
     ``staging`` holds the results, and what ``storage.record`` has noted of inputs, models and
-    caches. Memory is in GiB, the peak of the largest process in MiB, ``finished_at`` in UTC.
+    caches. ``finished_at`` is in UTC.
     """
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return _recorded(staging) | {
         "notebook": notebook_path.name,
         "notebook_sha256": storage.sha256_of_file(notebook_path),
         "parameters_sha256": storage.sha256_of_file(parameter_path),
         "git": _git_state(),
         "versions": versions(),
-        "hardware": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "n_cores": os.cpu_count(),
-            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        },
-        # In bytes on macOS, else in kilobytes.
-        "peak_memory_mb": peak // (1024**2 if sys.platform == "darwin" else 1024),
+        "hardware": {"machine": platform.machine(), "system": platform.system()},
         "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "outputs": {
             str(path.relative_to(staging)): storage.sha256_of_file(path)
@@ -149,25 +138,20 @@ def _recorded(staging: Path) -> dict[str, Any]:
     inputs: dict[str, str] = {}
     models: dict[str, dict[str, Any]] = {}
     caches: dict[str, dict[str, int]] = {}
-    shared_seconds = 0.0
     for entry in map(json.loads, lines):
         kind = entry.pop("kind")
         if kind == "input":
             inputs[entry["name"]] = entry["sha256"]
         elif kind == "model":
             models[storage.hash_of(entry)] = entry
-        elif kind == "shared":
-            shared_seconds += entry["seconds"]
         else:
             use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
             use["hits"] += entry["hits"]
             use["misses"] += entry["misses"]
-    by_identity = [models[identity] for identity in sorted(models)]
     return {
         "inputs": inputs,
-        "models": by_identity,
+        "models": [models[identity] for identity in sorted(models)],
         "cache": caches,
-        "shared_seconds": round(shared_seconds, 2),
     }
 
 
@@ -184,11 +168,6 @@ def check(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
     return checked_parameters(load_parameter_file(parameter_path), declared, str(parameter_path))
 
 
-def failed_tables(output_folder: Path, name: str) -> Path:
-    """Folder of the tables that a failed or interrupted run of a notebook has written so far."""
-    return Path(output_folder) / "failed" / name
-
-
 def run_notebook(
     notebook_path: Path,
     parameter_path: Path,
@@ -196,12 +175,13 @@ def run_notebook(
 ) -> Path:
     """Execute a notebook and return its executed copy, next to its tables, figures and manifest.
 
-    RunError, ParameterError or OSError if the run cannot start or does not finish.
+    What a run that fails or is interrupted has written so far is kept in ``failed``. RunError,
+    ParameterError or OSError if the run cannot start or does not finish.
     """
     notebook_path, output = Path(notebook_path), Path(output_folder).absolute()
     name, parameters = notebook_path.stem, check(notebook_path, parameter_path)
     executed, manifest_name = f"notebooks/{name}.ipynb", f"manifests/{name}.json"
-    failed, tables = output / f"failed/{name}.ipynb", failed_tables(output, name)
+    failed, tables = output / f"failed/{name}.ipynb", output / "failed" / name
     with _staging(output, name) as staging:
         started, spent = time.perf_counter(), cpu_seconds()
         saved = _Saved(scrubber(parameters))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import csv
 import fcntl
 import functools
 import hashlib
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import keys, verdicts
+from contamination.core import keys
 
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
@@ -38,11 +38,7 @@ def checkout() -> Path | None:
 
 
 def project_root() -> Path:
-    """Folder that holds ``notebooks/`` and ``params/``.
-
-    It is the checkout, or what an installed wheel carries of it (the audit's files alone). The
-    working directory takes its place where neither is there.
-    """
+    """Folder of ``notebooks/`` and ``params/``: the checkout, or what a wheel carries of it."""
     return checkout() or (CARRIED if CARRIED.is_dir() else Path.cwd())
 
 
@@ -103,36 +99,19 @@ def is_watched() -> bool:
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path next to ``path``, renamed to it when the block ends without error.
-
-    OSError, one line with the cure, where there is no room.
-    """
+    """A temporary path next to ``path``, renamed to it when the block ends without error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         yield temporary
         temporary.replace(path)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise no_room(path) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def no_room(path: Path) -> OSError:
-    """The error for a file that its disk has no room for, with the cure."""
-    is_cache = path.is_relative_to(_cache_root())
-    other = f", or name a folder of another disk in {CACHE_VARIABLE}," if is_cache else ""
-    return OSError(
-        errno.ENOSPC,
-        f"{os.strerror(errno.ENOSPC)}: make room in {shown(path.parent)}{other} and run again",
-    )
-
-
 def write_bytes(path: Path, data: bytes) -> Path:
-    """Write a file whole or not at all, and return its path; OSError as :func:`atomic_path`."""
+    """Write a file whole or not at all, and return its path."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
     return Path(path)
@@ -152,16 +131,13 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     """Write a table with full precision; an undefined value becomes an empty cell.
 
     A text that a spreadsheet would run as a formula gets an apostrophe, which :func:`read_csv`
-    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, there or after a
-    semicolon, and is not a number.
+    takes away.
     """
     table = with_texts(table, keys.guarded)
     text = table.to_csv(index=False, lineterminator="\n")
-    if "\r" in text:
-        # Only what ends a line is quoted, and readers take a carriage return for such an end.
-        parts = table.to_csv(index=False, lineterminator="\r\n").split('"')
-        parts[::2] = [outside.replace("\r\n", "\n") for outside in parts[::2]]
-        text = '"'.join(parts)
+    if "\r" in text:  # readers take one that is not quoted for the end of a line
+        quoting = csv.QUOTE_NONNUMERIC
+        text = table.to_csv(index=False, lineterminator="\n", quoting=quoting)
     return write_text(path, text)
 
 
@@ -228,12 +204,7 @@ def write_safetensors(
 
 
 def record(kind: str, **what: Any) -> None:
-    """Note something for the manifest of the run in progress; silent outside one.
-
-    Kinds in use: ``input`` (name, sha256), ``model`` (what identifies a loaded
-    model), ``cache`` (name, hits, misses) and ``shared`` (processor seconds of
-    computations that several processes can divide).
-    """
+    """Note an ``input``, a ``model`` or use of a ``cache`` for the manifest of the run, if any."""
     staging = os.environ.get(STAGING_VARIABLE)
     if staging:
         line = json.dumps({"kind": kind, **what}, sort_keys=True, ensure_ascii=False)
@@ -242,11 +213,7 @@ def record(kind: str, **what: Any) -> None:
 
 
 class Outputs:
-    """Where one notebook reads upstream tables and leaves its own.
-
-    Under ``contamination.core.run`` results go to a staging folder first and move to
-    ``outputs/<profile>/`` together, once every cell has completed.
-    """
+    """Where one notebook reads upstream tables and leaves its own; see ``core.run``."""
 
     def __init__(self) -> None:
         # Never inside an installed package.
@@ -255,12 +222,7 @@ class Outputs:
         self._target = Path(os.environ.get(STAGING_VARIABLE) or self.folder).absolute()
 
     def write_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
-        """Write ``tables/<name>.csv`` and hand the table back for display.
-
-        Control characters, which a model or a dataset may have written, stand there as escapes.
-        ValueError for a verdict column with another word, or without a registered claim.
-        """
-        verdicts.check_table(table, name)
+        """Write ``tables/<name>.csv``, control characters as escapes; the table for display."""
         shown = with_texts(table, keys.visible)
         write_csv(self._target / "tables" / f"{name}.csv", shown)
         return table
@@ -274,10 +236,7 @@ class Outputs:
         return (self.folder / "tables" / f"{name}.csv").exists()
 
     def read_table(self, name: str, written_by: str) -> pd.DataFrame:
-        """Read ``tables/<name>.csv`` as another notebook left it.
-
-        FileNotFoundError if that notebook has not run.
-        """
+        """``tables/<name>.csv`` of another notebook; FileNotFoundError if that has not run."""
         path = self.folder / "tables" / f"{name}.csv"
         if not path.exists():
             raise FileNotFoundError(
@@ -294,8 +253,7 @@ SUMS = "files.sha256"  # in a sealed folder
 def cached(name: str, entry: Path, make: Callable[[], object]) -> Path:
     """The entry, which ``make`` writes and seals unless it is there and whole.
 
-    Of several processes that want it one makes it, and the others wait. ``name`` is the cache's
-    in the manifest.
+    Of several processes that want it one makes it, and the others wait.
     """
     hit = is_whole(entry)
     if not hit:

@@ -14,7 +14,6 @@ from IPython.display import HTML, Markdown
 
 from contamination.core.keys import visible
 from contamination.core.scores import n_lowest
-from contamination.core.verdicts import check_table
 
 MISSING = "–"
 NOT_REPORTED = "not reported"
@@ -33,8 +32,6 @@ LABELS = {
     "paper_tpr": "paper TPR %",
     "share_pct": "dosed share %",
     "permutation_null": "shuffled labels",
-    "size_mb": "MB",
-    "owner_repo": "repository",
     "is_best": "chosen",
     "index": "instance",
     "interval": "95 % interval",
@@ -91,8 +88,7 @@ def show(
 
     It is a plain ``<table>`` that reads well without any style, with the same table as text next
     to it. Dataset text and model answers are untrusted, so every cell, label and the caption are
-    escaped before they become HTML, and control characters are written out. ValueError for a
-    word in a column of verdicts that is none.
+    escaped before they become HTML, and control characters are written out.
 
     Args:
         columns: to show, in order, names parted by spaces; all when empty.
@@ -104,7 +100,6 @@ def show(
     """
     if columns:
         table = table[columns.split()]
-    check_table(table)
     labels = labels or {}
     columns_of_text = []
     for column, values in table.items():
@@ -321,15 +316,6 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
         texts.append(f"[{token}]" if index in lowest else token)
     paragraph = f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(shown)}</p>'
     return Page(paragraph, "".join(texts))
-
-
-def percent(share_pct: float) -> str:
-    """A small share in percent with two digits that count.
-
-    >>> percent(0.00412), percent(0.0659)
-    ('0.0041 %', '0.066 %')
-    """
-    return f"{share_pct:.2g} %"
 
 
 def copies_text(copies: int) -> str:

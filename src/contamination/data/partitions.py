@@ -7,17 +7,15 @@ TSV gives text alone, and a whole number stays one when other rows lack it.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
-import io
 import json
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,8 +29,7 @@ _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(:[^:/\s]+)?")
 _HUB_FILE = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([^:\s]+)")
 
-_DELIMITERS = (",", ";", "\t")  # tried if the first line has them, the usual one first
-LARGEST_FILE = 500_000_000  # bytes of a compressed file, unpacked; a few can stand for gigabytes
+_DELIMITERS = (",", ";", "\t")  # the one that the first line has most often
 LONGEST_VALUE = 1_000_000  # characters; what follows compares texts word by word
 _ARROW_FILE = b"ARROW1"  # how the file format of Arrow begins; a stream begins otherwise
 
@@ -92,11 +89,7 @@ def _ending(source: str | Path) -> str:
 
 
 def find_file(source: str) -> Path | None:
-    """The file that a source names, as :func:`load_rows` looks for it; None where there is none.
-
-    Raises:
-        ValueError: if it is a folder.
-    """
+    """The file that a source names, None where there is none; ValueError for a folder."""
     path = Path(source).expanduser()
     for candidate in (path, storage.project_root() / path):
         if candidate.is_dir():
@@ -133,18 +126,10 @@ def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
         raise ValueError(f"{path.name}: {reason(error)}{rule}") from error
 
 
-def opened(path: Path, newline: str | None = None) -> TextIO:
-    """A text file in UTF-8, compressed if its name ends in ``.gz``.
-
-    ValueError for a compressed file that holds more than ``LARGEST_FILE``.
-    """
-    if path.suffix.lower() != ".gz":
-        return path.open(encoding="utf-8-sig", newline=newline)
-    with gzip.open(path) as stream:
-        data = stream.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise ValueError(f"holds more than {LARGEST_FILE:,} bytes when unpacked: unpack it")
-    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline=newline)
+def opened(path: Path, newline: str | None = None) -> Any:
+    """A text file in UTF-8, compressed if its name ends in ``.gz``."""
+    opens: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    return opens(path, "rt", encoding="utf-8-sig", newline=newline)
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:
@@ -218,8 +203,7 @@ def _read_delimited(path: Path, names: Sequence[str] = ()) -> Columns:
     with opened(path) as stream:
         first = stream.readline()
     usual = "\t" if _ending(path).startswith(".tsv") else ","
-    among = [mark for mark in dict.fromkeys((usual, *_DELIMITERS)) if mark in first] or [usual]
-    rows = _parted(path, among)
+    rows = _parted(path, max((usual, *_DELIMITERS), key=first.count))
     if rows and names:
         if len(names) != len(rows[0]):
             raise ValueError(f"{len(names)} column names for {len(rows[0])} columns")
@@ -228,20 +212,18 @@ def _read_delimited(path: Path, names: Sequence[str] = ()) -> Columns:
     return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True)) if len(rows) > 1 else {}
 
 
-def _parted(path: Path, delimiters: Sequence[str]) -> list[list[str]]:
+def _parted(path: Path, delimiter: str) -> list[list[str]]:
     # pandas would rename a repeated column, read "None" as missing and pad a short row.
     csv.field_size_limit(2**31 - 1)
     rows: list[list[str]] = []
     with opened(path, newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiters[0], strict=True)
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
         try:
             for row in filter(None, reader):
                 rows.append(row)
                 if len(row) != len(rows[0]):
                     raise csv.Error(f"{len(row)} values for {len(rows[0])} columns")
         except csv.Error as error:
-            with contextlib.suppress(ValueError, IndexError):
-                return _parted(path, delimiters[1:])
             raise ValueError(
                 f"line {reader.line_num}: {error}: quote each value that holds a delimiter or quote"
             ) from error
@@ -339,9 +321,7 @@ def partition_row(
 def is_member(rows: pd.DataFrame, column: str) -> np.ndarray:
     """Which rows a column marks as members (1, true or "member", in any case); bool, shape (n,).
 
-    Raises:
-        ValueError: if there is no such column, or a label is none of these and not 0, false or
-            "non-member" either.
+    ValueError if there is no such column, or if a label is none of these nor their opposite.
     """
     _check_columns(rows.columns, [column])
     labels = [str(label).strip().lower() for label in rows[column].tolist()]
@@ -357,11 +337,7 @@ def is_member(rows: pd.DataFrame, column: str) -> np.ndarray:
 def labelled_passages(
     rows: pd.DataFrame, text_column: str, label_column: str
 ) -> tuple[list[str], np.ndarray]:
-    """Passages and whether each :func:`is_member`, in the order of the rows.
-
-    Raises:
-        ValueError: as there; if a passage is empty, or all are of one kind.
-    """
+    """Passages and whether each :func:`is_member`; ValueError also for an empty one or one kind."""
     _check_columns(rows.columns, [text_column, label_column])
     texts = rows[text_column].tolist()
     empty = [i for i, text in enumerate(texts) if not isinstance(text, str) or not text.strip()]

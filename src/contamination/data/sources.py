@@ -1,8 +1,7 @@
 """The authors' and benchmark files: named by commit, checked, downloaded or taken from a mirror.
 
-Two tables travel with the package: ``sources.csv`` (owner/repo/commit/path,
-SHA-256 and size of every file) and ``sources_repositories.csv`` (what each
-repository holds, under which licence). A file is looked up, in this order,
+``sources.csv`` lists owner/repo/commit/path, SHA-256 and size of every file, and docs/datasets.md
+says what each repository holds, under which licence. A file is looked up, in this order,
 
 * in the folder that ``CONTAMINATION_MIRROR`` names, and then nowhere else;
 * in the download cache, ``sources`` under :func:`contamination.core.storage.cache_folder`;
@@ -48,7 +47,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Repository and path, as messages and manifests call the file."""
+        """What messages and manifests call the file."""
         return f"{self.owner_repo}/{self.path}"
 
     @property
@@ -73,30 +72,11 @@ if os.environ.get(MIRROR_VARIABLE):
 def _listed() -> dict[str, Source]:
     """Every listed file by its name, owner/repo/path."""
     sources = []
-    for location, sha256, n_bytes in _package_table("sources.csv").itertuples(index=False):
+    table = pd.read_csv(Path(__file__).with_name("sources.csv"))
+    for location, sha256, n_bytes in table.itertuples(index=False):
         owner, repo, commit, path = location.split("/", 3)
         sources.append(Source(f"{owner}/{repo}", commit, path, sha256, int(n_bytes)))
     return {source.name: source for source in sources}
-
-
-def _package_table(name: str) -> pd.DataFrame:
-    return pd.read_csv(Path(__file__).with_name(name), keep_default_na=False)
-
-
-def cards() -> pd.DataFrame:
-    """One row per repository: what it holds, how much, under which terms.
-
-    owner_repo, what, rows (text, one number per file or split), n_files, size_mb (10^6 bytes),
-    licence, redistribution, caveat, commit.
-    """
-    listed = pd.DataFrame([vars(source) for source in _listed().values()])
-    totals = listed.groupby("owner_repo").agg(
-        n_files=("path", "size"), n_bytes=("n_bytes", "sum"), commit=("commit", "first")
-    )
-    table = _package_table("sources_repositories.csv").join(totals, on="owner_repo")
-    table["size_mb"] = table["n_bytes"] / 1e6
-    order = ["owner_repo", "what", "rows", "n_files", "size_mb"]
-    return table[[*order, "licence", "redistribution", "caveat", "commit"]]
 
 
 # One file, all files
@@ -113,9 +93,7 @@ def source_file(owner_repo: str, path: str) -> Path:
     if name not in _listed():
         close = get_close_matches(name, _listed(), n=1)
         hint = f' (did you mean "{close[0]}"?)' if close else ""
-        raise ValueError(
-            f"{name} is not a listed source{hint}: see contamination.data.sources.cards()"
-        )
+        raise ValueError(f"{name} is not a listed source{hint}: see docs/datasets.md")
     source, mirror = _listed()[name], mirror_folder()
     local = _mirrored(source, mirror) if mirror else _fetched(source)
     storage.record("input", name=source.name, sha256=source.sha256)

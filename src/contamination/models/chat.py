@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
 from tqdm import tqdm
 
 from contamination.core import keys, storage
@@ -52,17 +50,11 @@ from contamination.models.response_log import InUseError, ResponseLog
 
 # So many failed calls in a row, or all there are where nothing answers, and the endpoint is down.
 FAILURES_IN_A_ROW = 10
-LARGEST_ANSWER = 32_000_000  # bytes; log-probabilities of a long prompt take a tenth of it
-DEEPEST = 100  # levels of JSON in a response; an answer has fewer than ten
 _WORTH_ANOTHER_TRY = (408, 409, 429)  # and 500 or above, as the client has it
 
 
 class ChatError(RuntimeError):
-    """A run that cannot start or go on; the message is one line."""
-
-
-class UnsupportedError(ChatError):
-    """The server does not do what a request asks for; another form of it may work.
+    """A run that cannot start or go on; the message is one line.
 
     ``reason`` is the message without what is said about the rest of the run.
     """
@@ -70,6 +62,10 @@ class UnsupportedError(ChatError):
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason + rest)
         self.reason = reason
+
+
+class UnsupportedError(ChatError):
+    """The server does not do what a request asks for; another form of it may work."""
 
 
 class _FailedError(Exception):
@@ -109,15 +105,11 @@ class Secret:
         """The key itself, for the header of a request alone."""
         return self._value
 
-    def removed_from(self, value: Any) -> Any:
-        """A server's text or JSON value without the key, should the server repeat it."""
+    def removed_from(self, text: str) -> str:
+        """A server's text without the key, should the server repeat it."""
         if len(self._value) < keys.SHORTEST:
-            return value
-        if isinstance(value, str):
-            return keys.remove_values(value, keys.forms_of(self._value))
-        if isinstance(value, dict):
-            return {self.removed_from(k): self.removed_from(v) for k, v in value.items()}
-        return [self.removed_from(each) for each in value] if isinstance(value, list) else value
+            return text
+        return keys.remove_values(text, keys.forms_of(self._value))
 
 
 def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
@@ -128,11 +120,10 @@ def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
     """
     import openai  # importing it takes a second, and most notebooks call no API
 
-    if isinstance(error, (openai.APITimeoutError, TimeoutError)):
-        return _FailedError("no answer in time", is_answered=False)
     if not isinstance(error, openai.APIStatusError):
-        cause = type(error.__cause__ or error).__name__
-        return _FailedError(f"connection failed ({cause})", is_answered=False)
+        said = f"connection failed ({type(error.__cause__ or error).__name__})"
+        said = "no answer in time" if isinstance(error, openai.APITimeoutError) else said
+        return _FailedError(said, is_answered=False)
     status, said_codes = error.status_code, {error.code, error.type}
     if status == 429 and "insufficient_quota" in said_codes:
         return ChatError(f"{base_url}: the quota of {secret.name} is exhausted (429)")
@@ -158,8 +149,7 @@ class Estimate:
     """What a batch will take; ``str()`` gives it as one line.
 
     Repeated requests count once. Of tokens and cost it is the most; None where a request sets
-    no limit, or without a price. ``spent`` is what the run has cost before; ``seconds`` come
-    from the log's mean duration of a call, None before the first.
+    no limit, or without a price. ``spent`` is what the run has cost before.
     """
 
     n_requests: int
@@ -168,7 +158,6 @@ class Estimate:
     output_tokens: int | None
     cost: float | None
     spent: float
-    seconds: float | None
     price: Price | None
     cap: float | None
 
@@ -192,7 +181,6 @@ class Estimate:
             parts.append(f"{most} at prices of {date}, {self.spent:.4f} spent before")
         if self.cap is not None:
             parts.append(f"cap {self.cap:.4f}")
-        parts.append("time unknown" if self.seconds is None else f"about {self.seconds:.0f} s")
         return ", ".join(parts)
 
 
@@ -202,7 +190,6 @@ def estimate(
     *,
     log: ResponseLog | None = None,
     run: str = "default",
-    concurrency: int = 16,
     price: Price | None = None,
     cap: float | None = None,
 ) -> Estimate:
@@ -213,7 +200,6 @@ def estimate(
         limits = [output_limit(body) for body in calls]
         n_most = [limit for limit in limits if limit is not None]
         is_limited = len(n_most) == len(limits)
-        pace = log.seconds_per_call(f"{endpoint.base_url} {endpoint.model}")
         return Estimate(
             n_requests=len(bodies),
             n_in_log=len(bodies) - len(calls),
@@ -221,7 +207,6 @@ def estimate(
             output_tokens=sum(n_most) if is_limited else None,
             cost=sum(most_it_costs(b, price) for b in calls) if price and is_limited else None,
             spent=log.spent(run),
-            seconds=None if pace is None else pace * math.ceil(len(calls) / concurrency),
             price=price,
             cap=cap,
         )
@@ -236,7 +221,6 @@ def answer_all(
     concurrency: int = 16,
     price: Price | None = None,
     cap: float | None = None,
-    offline: bool = False,
     limits: Limits | None = None,
     progress: bool = True,
     check: Callable[[Mapping[str, Any]], object] | None = None,
@@ -255,7 +239,6 @@ def answer_all(
         cap: most that this run may spend, in the price's currency; what it spent before counts,
             and so do calls in flight, those of a killed run included. A call begins only if its
             limit of output tokens fits under the cap.
-        offline: read the log only.
         progress: print the estimate and show a progress bar.
         check: raises ValueError for a response that shows that the server cannot do what is
             asked; that stops the run.
@@ -264,11 +247,9 @@ def answer_all(
         ValueError: if a cap is given without a price or without a limit of output tokens in
             every request.
         ChatError: if the key is missing or refused, the server is down, the cap is reached,
-            another run asks on this log, or, offline, an answer is missing.
+            or another run asks on this log.
         UnsupportedError: a ChatError, if the server rejects a request or ``check`` a response.
     """
-    if concurrency < 1:
-        raise ValueError(f"concurrency must be at least 1, got {concurrency}")
     bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
     if cap is not None and price is None:
         raise ValueError("a cap needs a price: give the price of tokens with its date")
@@ -283,15 +264,10 @@ def answer_all(
         responses = {key: (found, True) for key in bodies if (found := log.get(key)) is not None}
         missing = {key: body for key, body in bodies.items() if key not in responses}
         storage.record("cache", name="responses", hits=len(responses), misses=len(missing))
-        if missing and offline:
-            raise ChatError(
-                f"{len(missing)} of {len(bodies)} answers of {endpoint.model} are not in the "
-                "response log, and this run is offline: run once with offline set to false"
-            )
         if missing:
             if progress:
-                costs: dict[str, Any] = {"concurrency": concurrency, "price": price, "cap": cap}
-                print(estimate(endpoint, requests, log=log, run=run, **costs), file=sys.stderr)
+                plan = estimate(endpoint, requests, log=log, run=run, price=price, cap=cap)
+                print(plan, file=sys.stderr)
             shown = {"initial": len(responses), "disable": not progress, "unit": " answers"}
             with tqdm(total=len(bodies), **shown) as bar:
                 batch = _Batch(
@@ -304,15 +280,13 @@ def answer_all(
                 except InUseError as error:
                     raise ChatError(str(error)) from None
             responses |= {key: (response, False) for key, response in batch.responses.items()}
-            if batch.reason:
+            if batch.problem:
                 n_kept = sum(key in log for key in bodies)
-                rest = (
+                raise type(batch.problem)(
+                    batch.problem.reason,
                     f"; {n_kept} of {len(bodies)} answers are in the response log, and a new "
-                    "run goes on from there"
+                    "run goes on from there",
                 )
-                if batch.is_unsupported:
-                    raise UnsupportedError(batch.reason, rest)
-                raise ChatError(batch.reason + rest)
     answers = []
     for request in requests:
         response, from_log = responses[key_of(endpoint, request)]
@@ -330,8 +304,7 @@ def answer_all(
 class _Batch:
     """Calls (``pending``: key and body) that the log cannot answer, and what became of them.
 
-    ``responses``: key to response. ``reason``: why the run stopped, "" while it goes on;
-    ``is_unsupported``: whether the server cannot do what was asked.
+    ``responses``: key to response. ``problem``: why the run stopped, None while it goes on.
     """
 
     endpoint: Endpoint
@@ -345,17 +318,16 @@ class _Batch:
     bar: tqdm
     check: Callable[[Mapping[str, Any]], object] | None = None
     responses: dict[str, dict[str, Any]] = field(default_factory=dict)
-    reason: str = ""
-    is_unsupported: bool = False
+    problem: ChatError | None = None
 
     def ask(self) -> None:
-        """Make the calls; ``reason`` says afterwards whether something stopped them.
+        """Make the calls; ``problem`` says afterwards whether something stopped them.
 
         The event loop has a thread of its own, since a notebook's thread runs one already.
         """
         self._secret = Secret(self.endpoint.key_variable)
         self._n_calls, self._n_in_flight = len(self.pending), 0
-        self._n_failed = self._n_failed_in_a_row = 0
+        self._n_failed_in_a_row = 0
         self._spent = self.log.spent(self.run)  # and what calls in flight may cost
         self._loop: asyncio.AbstractEventLoop | None = None
         with ThreadPoolExecutor(1) as thread:
@@ -377,7 +349,6 @@ class _Batch:
             base_url=self.endpoint.base_url,
             max_retries=self.limits.tries - 1,
             timeout=self.limits.try_seconds,
-            http_client=_limited_client(),
         ) as self._client:
             n_workers = min(self.concurrency, self._n_calls)
             workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
@@ -388,15 +359,14 @@ class _Batch:
                     task.cancel()
 
     async def _work(self) -> None:
-        while self.pending and not self.reason:
+        while self.pending and not self.problem:
             most = most_it_costs(self.pending[0][1], self.price)
             if self.cap is not None and self._spent + most > self.cap:
                 if not self._n_in_flight:
-                    self._stop(
+                    return self._stop(
                         f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
                         f"{self._spent:.4g}, the next call may cost {most:.4g}"
                     )
-                    return
                 self._has_ended.clear()
                 await self._has_ended.wait()
                 continue
@@ -423,7 +393,7 @@ class _Batch:
             # Of a call without an answer nobody knows what the server did.
             response, cost = {"error": failure}, 0.0 if is_answered else most
         except ChatError as error:
-            self._stop(str(error), isinstance(error, UnsupportedError))
+            self._stop(error.reason, type(error))
             response, cost = {"error": {"message": str(error)}}, 0.0
         answer = read_response(response)
         is_replayed = answer.status in REPLAYED
@@ -432,7 +402,7 @@ class _Batch:
                 self.check(response)
             except ValueError as error:
                 is_replayed = False
-                self._stop(f"{self.endpoint.base_url} {error}", is_unsupported=True)
+                self._stop(f"{self.endpoint.base_url} {error}", UnsupportedError)
         seconds = time.monotonic() - started
         self.log.end(number, response, is_replayed=is_replayed, cost=cost, seconds=seconds)
         self.responses[key] = response
@@ -447,96 +417,34 @@ class _Batch:
             # The body goes as it stands in the log and the text comes as it is: the SDK's
             # own types would rebuild each message and wrap anything into an answer.
             raw = await self._client.post(path, cast_to=str, body=body)
-        except _TooLargeError as error:
-            return {"error": {"message": str(error)}}
-        except (openai.APIError, TimeoutError) as error:
+        except openai.APIError as error:
             problem = problem_of(error, self.endpoint.base_url, self._secret)
         if problem:
             raise problem
         try:
-            response = json.loads(raw)
-            is_deep = _is_deeper(response, DEEPEST)
+            # A server may write the letters of a key as escapes: it is looked for in our own form.
+            response = json.loads(self._secret.removed_from(json.dumps(json.loads(raw))))
         except RecursionError:
-            is_deep = True
+            return {"error": {"message": "the response is nested too deep"}}
         except ValueError:
             is_stream = raw.lstrip().startswith(("data:", "event:"))
             said = one_line(self._secret.removed_from(raw), 80)
             said = "a stream came" if is_stream else f"the response is not JSON: {said}"
             return {"error": {"message": said}}
-        if is_deep:
-            return {"error": {"message": "the response is nested too deep"}}
         if not isinstance(response, dict):
             return {"error": {"message": "the response is not a JSON object"}}
-        return self._secret.removed_from(response)
+        return response
 
-    def _stop(self, reason: str, is_unsupported: bool = False) -> None:
-        if not self.reason:
-            self.reason, self.is_unsupported = reason, is_unsupported
+    def _stop(self, reason: str, kind: type[ChatError] = ChatError) -> None:
+        self.problem = self.problem or kind(reason)
 
     def _count(self, answer: Answer, is_answered: bool) -> None:
-        if answer.status == ERROR:
-            self._n_failed += 1
-            self._n_failed_in_a_row += 1
-            # A server that crashes over one request may still answer the other requests.
-            enough = FAILURES_IN_A_ROW if is_answered else self._n_calls
-            if self._n_failed_in_a_row >= min(FAILURES_IN_A_ROW, enough):
-                self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
-        else:
+        self._n_failed_in_a_row += 1
+        if answer.status != ERROR:
             self._n_failed_in_a_row = 0
-        self.bar.set_postfix_str(f"{self._n_failed} failed", False)
+        # A server that crashes over one request may still answer the other requests.
+        elif self._n_failed_in_a_row >= (
+            FAILURES_IN_A_ROW if is_answered else min(FAILURES_IN_A_ROW, self._n_calls)
+        ):
+            self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
         self.bar.update()
-
-
-class _TooLargeError(Exception):
-    """The server sent more than ``LARGEST_ANSWER`` bytes, or compressed ones of unknown size."""
-
-
-class _Counted(httpx2.AsyncByteStream):
-    """A body that ends with _TooLargeError when it goes on for too long."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        n_read = 0
-        async for part in self._body:
-            n_read += len(part)
-            if n_read > LARGEST_ANSWER:
-                raise _TooLargeError(f"the answer is larger than {LARGEST_ANSWER:,} bytes")
-            yield part
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-def _limited_client() -> httpx2.AsyncClient:
-    """The SDK's own client, which reads no body beyond the limit, an error's body included.
-
-    It asks for no compression and refuses it: a few bytes of it can stand for gigabytes.
-    """
-
-    async def limit(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise _TooLargeError("the answer came compressed, which was not asked for")
-        response.stream = _Counted(response.stream)
-
-    import openai
-
-    return openai.DefaultAsyncHttpxClient(
-        headers={"Accept-Encoding": "identity"}, event_hooks={"response": [limit]}
-    )
-
-
-def _is_deeper(value: Any, n_levels: int) -> bool:
-    """Whether lists and objects stand in each other more than so many levels deep.
-
-    >>> _is_deeper({"a": [1]}, 2), _is_deeper({"a": [[1]]}, 2)
-    (False, True)
-    """
-    level = [value]
-    for _ in range(n_levels):
-        inside = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [child for part in inside for child in part if isinstance(child, (dict, list))]
-        if not level:
-            return False
-    return True

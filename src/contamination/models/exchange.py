@@ -19,7 +19,6 @@ UNPARSABLE, ERROR = "unparsable", "error"
 REPLAYED = (OK, TRUNCATED, UNPARSABLE)
 STATUSES = (OK, REFUSED, TRUNCATED, UNPARSABLE, ERROR)
 
-LONGEST_TEXT = 1_000_000  # characters of an answer; what follows compares it word by word
 _MOST_TOKENS = 10**9  # of one answer; a larger count, or a negative one, is no count
 _SET_ELSEWHERE = {"model", "messages", "prompt", "n", "stream", "best_of"}
 _DATED = re.compile(r"(19|20)\d\d-?[01]\d-?[0-3]\d|[-@]\d{4}(?!\d)|@[0-9a-f]{7,}$")
@@ -214,8 +213,6 @@ def _read(response: Mapping[str, Any], may_be_cut: bool) -> tuple[str, str, str]
         return text, REFUSED, "content filter"
     if choice.get("finish_reason") == "length" and not may_be_cut:
         return text, TRUNCATED, "cut at the token limit"
-    if len(text) > LONGEST_TEXT:
-        return "", ERROR, f"the answer has more than {LONGEST_TEXT:,} characters"
     if not text.strip():
         return text, UNPARSABLE, "the answer holds no text"
     return text, OK, ""

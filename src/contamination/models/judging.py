@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contamination.models.loading import CausalLM
 
 NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
+SHORT = 4  # words of a reference; fewer are contained in many texts by chance
 
 # What the judge may say, in lower case and without a full stop; nothing else is a
 # label. A bare "Yes", which the prompt's instruction invites, does not say which
@@ -72,10 +73,7 @@ def judge_requests(
     candidates: Sequence[str],
     prompt: str,
 ) -> list[Request]:
-    """One request per pair; sampling options are the endpoint's.
-
-    ``prompt`` holds ``{reference}`` and ``{candidate}``.
-    """
+    """One request per pair; ``prompt`` holds ``{reference}`` and ``{candidate}``."""
     pairs = zip(references, candidates, strict=True)
     return requests_of_prompts([prompt.format(reference=r, candidate=c) for r, c in pairs], {})
 
@@ -140,21 +138,18 @@ def rule_label(
     reference: str,
     candidate: str,
     near_exact_threshold: float = NEAR_EXACT_FROM,
-    min_reference_words: int = 4,
     short_may_match: bool = True,
 ) -> str:
     """Rule judge from texts: equality first, then overlap or containment.
 
-    A reference of fewer than ``min_reference_words`` words is contained in
-    many completions by chance, so containment does not count there. Chance
-    also writes such a reference word for word; with ``short_may_match`` false
-    it is never a match.
+    A reference of fewer than ``SHORT`` words is contained in many texts by chance, so containment
+    does not count for it, and with ``short_may_match`` false it is never a match.
     """
-    long_enough = len(words(reference)) >= min_reference_words
-    if not (long_enough or short_may_match):
+    is_long = len(words(reference)) >= SHORT
+    if not (is_long or short_may_match):
         return INEXACT
+    # First, since it refuses a reference without a word, which equals an empty completion.
     is_near = rouge_l(reference, candidate) >= near_exact_threshold
     if is_equal(reference, candidate):
         return EXACT
-    is_near |= long_enough and is_contained(reference, candidate)
-    return NEAR_EXACT if is_near else INEXACT
+    return NEAR_EXACT if is_near or (is_long and is_contained(reference, candidate)) else INEXACT

@@ -9,7 +9,7 @@ model. The number of threads is not part of it: it changes no bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,12 +94,6 @@ class LanguageModel:
 class CausalLM(LanguageModel):
     """A model that predicts each token from those before it."""
 
-    def compute(
-        self, work: Callable[..., Arrays], jobs: Mapping[int, tuple]
-    ) -> Iterator[tuple[int, Arrays]]:
-        """Number and ``work(self, *arguments)`` of every job."""
-        return ((number, work(self, *arguments)) for number, arguments in jobs.items())
-
     @property
     def begin(self) -> list[int]:
         """What stands before every text: the beginning-of-sequence token, or nothing."""
@@ -140,7 +134,7 @@ class CausalLM(LanguageModel):
 
 
 def default_device() -> str:
-    """Where models are trained and run unless told otherwise: cuda where there is one, else cpu."""
+    """Where models are trained and run unless told otherwise."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -175,13 +169,11 @@ def load_causal_lm(
 
     Args:
         name_or_path: folder with ``config.json``, GGUF file, hub id, or ``source.PACKAGED``.
-        revision: commit, tag or branch of a hub model. Anything but a commit is resolved to
-            one now, recorded, and warned about.
+        revision: of a hub model. Anything but a commit is resolved to one, and warned about.
         dtype: one of ``DTYPES``.
-        device: "cpu", "cuda", ...; by default CUDA where there is one.
+        device: by default CUDA where there is one.
         device_map: as in transformers, for a model that one device cannot hold.
-        safetensors_only: refuse weights in the older PyTorch format. When false, transformers
-            reads those with ``weights_only=True``.
+        safetensors_only: refuse weights in the older format, which are read as tensors alone.
         bos: whether texts begin with the beginning-of-sequence token; None does as the
             checkpoint declares, see ``models.source``, whatever the library does.
 
@@ -229,15 +221,16 @@ def _load_whole(
     name = resolve_path(name_or_path)
     if not Path(name).is_file():
         check_parts(name, revision, is_causal=auto_class is AutoModelForCausalLM)
-    return load_pretrained(_Whole(auto_class), name, revision, **settings)
+    return load_pretrained(WholeModel(auto_class), name, revision, **settings)
 
 
-class _Whole(NamedTuple):
+class WholeModel(NamedTuple):
     """A class of transformers, whose models lack no weight: the library makes random ones."""
 
     auto_class: Any
 
     def from_pretrained(self, name: str, **settings: Any) -> PreTrainedModel:
+        """The model; ValueError if a weight is missing."""
         model, report = self.auto_class.from_pretrained(name, output_loading_info=True, **settings)
         if lacking := sorted(report["missing_keys"]):
             raise ValueError(
@@ -260,8 +253,7 @@ def load_pretrained(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
     """A model of one of transformers' classes, its tokenizer, and what identifies both.
 
-    Arguments and errors as in :func:`load_causal_lm`; ``tokenizer_class`` reads the tokenizer
-    where transformers has none of its own.
+    As :func:`load_causal_lm`; ``tokenizer_class`` is of a tokenizer that transformers lacks.
     """
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
@@ -309,11 +301,7 @@ def write_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = 
 
 
 def torch_version(device: str) -> str:
-    """Torch's version for the name of a cache.
-
-    The label of a build (+cpu, +cu130) says which GPU code it holds. On a CPU all
-    builds of a version compute the same, so none of them splits a cache.
-    """
+    """Torch's version for the name of a cache; on a CPU all its builds compute the same."""
     version = torch.__version__
     return f"{version.partition('+')[0]}+cpu" if device == "cpu" else version
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,7 @@ def token_ids(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> list[
 def n_tokens(
     tokenizer: PreTrainedTokenizerBase, texts: Iterable[str], n_special: int = 0
 ) -> np.ndarray:
-    """Number of tokens of each text, shape (n_texts,).
-
-    ``n_special`` is added to each: how many tokens mark a text's beginning and end.
-    """
+    """Number of tokens of each text, shape (n_texts,), with ``n_special`` more for its ends."""
     return np.array([len(ids) for ids in token_ids(tokenizer, texts)], dtype=int) + n_special
 
 
@@ -76,64 +73,22 @@ class BatchCache:
         batch: Sequence[Any],
         compute: Callable[[], Mapping[str, np.ndarray]],
         names: Sequence[str],
-    ) -> dict[str, np.ndarray]:
+    ) -> Mapping[str, np.ndarray]:
         """The named arrays of a batch (JSON values): read, or computed and written."""
-        stored = self.get(batch, names)
-        return self.put(batch, compute(), names) if stored is None else stored
-
-    def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
-        """The named arrays of a batch, or None where the disk does not hold all of them."""
-        path = self._path(batch)
+        path = self.folder / f"{storage.hash_of(batch)}.safetensors"
         stored = load_file(path) if storage.is_whole(path) else {}
-        if any(name not in stored for name in names):
-            return None
-        storage.record("cache", name=self.name, hits=1, misses=0)
+        is_hit = all(name in stored for name in names)
+        if not is_hit:
+            stored = compute()
+            storage.seal(storage.write_safetensors(path, stored))
+        storage.record("cache", name=self.name, hits=int(is_hit), misses=int(not is_hit))
         return {name: stored[name] for name in names}
 
-    def put(
-        self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
-    ) -> dict[str, np.ndarray]:
-        """Write the arrays of a batch and return those named; KeyError for any other name."""
-        storage.seal(storage.write_safetensors(self._path(batch), arrays))
-        storage.record("cache", name=self.name, hits=0, misses=1)
-        return {name: arrays[name] for name in names}
 
-    def _path(self, batch: Sequence[Any]) -> Path:
-        return self.folder / f"{storage.hash_of(batch)}.safetensors"
-
-
-class Job(NamedTuple):
-    """One batch: what enters it, as JSON values, and what its work is called with."""
-
-    key: Any
-    arguments: tuple
-
-
-def run_batches(
-    lm: Any,
-    work: Callable[..., Mapping[str, np.ndarray]],
-    jobs: Sequence[Job],
-    names: Sequence[str],
-    store: BatchCache | None,
-) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
-    """Number and arrays of every batch once, those on the disk first.
-
-    ``work(lm, *arguments)``, a function of a module, which workers of a cluster import by
-    name, computes what the store does not hold. The store receives each result before it is
-    handed out; None keeps nothing. Who watches the run sees a bar with the time left.
-    """
-    missing = {}
-    for number, job in enumerate(jobs):
-        stored = store.get(job.key, names) if store else None
-        if stored is None:
-            missing[number] = job.arguments
-        else:
-            yield number, stored
+def watched(lm: LanguageModel, batches: Iterable[Any]) -> Iterable[Any]:
+    """The batches; who watches the run sees a bar with the time left."""
     shown = {"delay": SHOWN_AFTER, "leave": False, "unit": " batches"}
-    shown["disable"] = not storage.is_watched()
-    done = lm.compute(work, missing)
-    for number, arrays in tqdm(done, lm.identity["model"], len(missing), **shown):
-        yield number, store.put(jobs[number].key, arrays, names) if store else arrays
+    return tqdm(batches, lm.identity["model"], disable=not storage.is_watched(), **shown)
 
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # padded tokens of one forward pass
@@ -152,11 +107,9 @@ class Row(NamedTuple):
 def encode(lm: LanguageModel, texts: Sequence[str], allow_empty: bool = False) -> list[list[int]]:
     """Token ids of each text, without special tokens.
 
-    ValueError for one text in place of several, for an empty text unless ``allow_empty``, and
-    for a token that the model cannot embed.
+    ValueError for an empty text unless ``allow_empty``, and for a token that the model cannot
+    embed.
     """
-    if isinstance(texts, str):
-        raise ValueError("texts must be a sequence of texts, got one text")
     for number, text in enumerate(texts):
         if not allow_empty and not text.strip():
             raise ValueError(f"text {number} is empty")
@@ -231,10 +184,10 @@ def score_rows(
         [unique[number] for number in numbers]
         for numbers in batches_of(lengths, budget(lm, max_batch_tokens))
     ]
-    jobs = [Job(batch, (batch, with_moments)) for batch in batches]
     scored = {}
-    for number, arrays in run_batches(lm, _score_batch, jobs, names, store):
-        batch = batches[number]
+    for batch in watched(lm, batches):
+        compute = partial(_score_batch, lm, batch, with_moments)
+        arrays = store.arrays(batch, compute, names) if store else compute()
         ends = np.cumsum([len(row.targets) for row in batch])[:-1]
         parts = [np.split(arrays[name], ends) for name in names]
         for row, *values in zip(batch, *parts, strict=True):
@@ -280,18 +233,11 @@ BEFORE_FINAL_NORM = -1  # a layer: the output of the highest block, before the f
 def hidden_states(
     lm: CausalLM, texts: Sequence[str], layers: Sequence[int], max_batch_tokens: int | None = None
 ) -> np.ndarray:
-    """Hidden states of chosen layers at the last token of each text.
+    """Hidden states at the last token of each text, fp32, shape (n_items, n_layers, d_model).
 
-    Args:
-        layers: 0 is the embedding, i the output of block i. As in transformers, the
-            highest one lies behind the final norm, which changes its scale;
-            ``BEFORE_FINAL_NORM`` is the same block's own output.
-
-    Returns:
-        fp32, shape (n_items, n_layers, d_model), layers in the order given.
-
-    Raises:
-        ValueError: if a layer does not exist, and as :func:`layer_batches`.
+    Layer 0 is the embedding, i the output of block i. As in transformers, the highest one lies
+    behind the final norm, which changes its scale; ``BEFORE_FINAL_NORM`` is the same block's own
+    output. ValueError if a layer does not exist, and as :func:`layer_batches`.
     """
     config = lm.model.config.get_text_config()
     known = (BEFORE_FINAL_NORM, *range(config.num_hidden_layers + 1))
@@ -312,15 +258,10 @@ def layer_batches(
 ) -> Iterator[tuple[list[int], list[int], list[torch.Tensor]]]:
     """Hidden states of all layers and tokens, batch by batch; one forward pass for each text.
 
-    Texts begin with the beginning-of-sequence token where the model was loaded so.
-
-    Yields:
-        Numbers of the texts; their lengths in tokens, with the beginning-of-sequence token
-        where it is put; states of shape (n_rows, n_tokens, d_model): the embedding, each
-        block's output, and last the highest block's behind the final norm, n_blocks + 2 in all.
-
-    Raises:
-        ValueError: if a text is empty or longer than the context.
+    Yields numbers of the texts; their lengths in tokens, with the beginning-of-sequence token
+    where the model was loaded so; states of shape (n_rows, n_tokens, d_model): the embedding, each
+    block's output, and last the highest block's behind the final norm, n_blocks + 2 in all.
+    ValueError if a text is empty or longer than the context.
     """
     encoded = [lm.begin + token_ids for token_ids in encode(lm, texts)]
     for number, token_ids in enumerate(encoded):
@@ -328,9 +269,7 @@ def layer_batches(
     # All layers of a batch are alive at once, so a batch is smaller here.
     max_batch_tokens = max_batch_tokens or budget(lm, None) // 4
     batches = batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens)
-    shown = {"delay": SHOWN_AFTER, "leave": False, "unit": " batches"}
-    shown["disable"] = not storage.is_watched()
-    for batch in tqdm(batches, lm.identity["model"], **shown):
+    for batch in watched(lm, batches):
         rows = [encoded[item] for item in batch]
         yield batch, [len(row) for row in rows], _layers(lm, rows)
 
@@ -419,8 +358,6 @@ def token_log_probs(
     Raises:
         ValueError: if a text is empty, has no scored token, or is too long.
     """
-    if too_long not in ("window", "refuse"):
-        raise ValueError(f'too_long must be "window" or "refuse", got "{too_long}"')
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     capacity = lm.context_length - len(begin) if lm.context_length else None
     stride = capacity // 2 if capacity else None
@@ -465,18 +402,11 @@ def option_log_probs(
     prompt. ``score_first_token`` is here whether the prompt starts with the
     beginning-of-sequence token.
 
-    Args:
-        options: for each prompt, with a leading space where the language wants one.
-        per_token: mean over the option's tokens instead of their sum.
-
-    Returns:
-        For each prompt natural-log probabilities, shape (n_options,).
-
-    Raises:
-        ValueError: if an option is empty, or does not fit into the context with its prompt.
+    ``options`` have a leading space where the language wants one. Natural-log probabilities for
+    each prompt, shape (n_options,), summed over the option's tokens, or their mean with
+    ``per_token``. ValueError if an option is empty, or does not fit into the context with its
+    prompt.
     """
-    if len(prompts) != len(options):
-        raise ValueError(f"{len(prompts)} prompts but options for {len(options)}")
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     # Options with the same input (all those of one token) become one row.
     targets_of: dict[tuple[int, ...], list[tuple[int, int]]] = {}
@@ -557,10 +487,6 @@ def complete(
     Raises:
         ValueError: if prompt and completion together exceed the context.
     """
-    if max_new_tokens < 1 or temperature < 0 or top_k < 0:
-        raise ValueError(
-            "max_new_tokens must be at least 1, temperature and top_k must be at least 0"
-        )
     encoded = [
         token_ids if token_ids[:1] == lm.begin else lm.begin + token_ids
         for token_ids in encode(lm, prompts, allow_empty=bool(lm.begin))
@@ -577,14 +503,13 @@ def complete(
     stops = set(stop) if isinstance(stop, list) else {stop}
     completions = [""] * len(encoded)
     batches = batches_of(lengths, budget(lm, max_batch_tokens))
-    jobs = []
-    for batch_number, batch in enumerate(batches):
+    for batch_number, batch in enumerate(watched(lm, batches)):
         inputs = [encoded[item] for item in batch]
         name = [inputs, batch_number if sampling else 0]
         batch_seed = int(storage.hash_of([seed, name])[:15], 16)
-        jobs.append(Job(name, (inputs, max_new_tokens, temperature, batch_seed, top_k)))
-    for number, arrays in run_batches(lm, _generate, jobs, ["token_ids"], store):
-        for item, row in zip(batches[number], arrays["token_ids"].tolist(), strict=True):
+        compute = partial(_generate, lm, inputs, max_new_tokens, temperature, batch_seed, top_k)
+        arrays = store.arrays(name, compute, ["token_ids"]) if store else compute()
+        for item, row in zip(batch, arrays["token_ids"].tolist(), strict=True):
             end = next((place for place, token in enumerate(row) if token in stops), len(row))
             completions[item] = lm.tokenizer.decode(row[:end], skip_special_tokens=True)
     return completions

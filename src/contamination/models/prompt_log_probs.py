@@ -15,42 +15,11 @@ from contamination.models.chat import ChatError, Limits, UnsupportedError, answe
 from contamination.models.exchange import REPLAYED, Answer, Endpoint, Request, key_of
 from contamination.models.response_log import ResponseLog
 
-# A place of the prompt: decoded text and value of each token that may be there.
-Place = list[tuple[str, Any]]
+Token = tuple[str, Any]  # of the prompt: its decoded text, and its log-probability
 
 _BLANKS = re.compile(r"[\sĠĊĉ▁]+")  # with those of byte-level and SentencePiece vocabularies
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _LOST = "\ufffd"
-
-
-def of_completion(places: Sequence[Place], text: str) -> list[Place]:
-    """The places, with one token each: the tokens that together end the text.
-
-    ``places`` are all but the first of a prompt that is the text. ValueError if there are several
-    tokens at a place and not exactly one choice among them spells an end of the text.
-    """
-    if all(len(place) == 1 for place in places):
-        return list(places)
-    wanted = _squeezed(text)
-    # From the end: what is still to be spelt, and the only choice that leaves it, or None.
-    choices: dict[str, list[tuple[str, Any]] | None] = {wanted: []}
-    for place in reversed(places):
-        earlier: dict[str, list[tuple[str, Any]] | None] = {}
-        for rest, chosen in choices.items():
-            for token in place:
-                piece = _squeezed(token[0])
-                if not rest.endswith(piece):
-                    continue
-                left = rest[: len(rest) - len(piece)]
-                is_new = left not in earlier and chosen is not None
-                earlier[left] = [*chosen, token] if is_new else None
-        choices = earlier
-    found = list(choices.values())
-    if len(found) != 1 or found[0] is None:
-        raise ValueError(
-            "gave several tokens for a place of the prompt and no ids that tell which is its own"
-        )
-    return [[token] for token in reversed(found[0])]
 
 
 def check_spelling(tokens: Sequence[str], text: str, n_before: int = 0) -> None:
@@ -73,75 +42,17 @@ def check_spelling(tokens: Sequence[str], text: str, n_before: int = 0) -> None:
         )
 
 
-def within_template(places: Sequence[Place], text: str) -> list[Place]:
-    """The places of a text in a chat's prompt, after the one in which the text begins.
-
-    A token that is only partly the text's is left out, and blanks at the text's ends do not count,
-    since templates remove them. ``places`` are all but the first of the prompt.
-
-    Raises:
-        ValueError: if the text is not there exactly once, or several tokens are given for a place.
-    """
-    if any(len(place) > 1 for place in places):
-        raise ValueError(
-            "gave several tokens for a place of the prompt and no ids that tell which is its own"
-        )
-    tokens = [place[0][0] for place in places]
-    begin, end, ends = _found(tokens, text)
-    first = next(number for number, stop in enumerate(ends) if stop > begin)
-    last = next(number for number, stop in enumerate(ends) if stop >= end)
-    has_blank_of_template = _ends_blank(tokens[last]) and not _ends_blank(text)
-    n_whole = last + (ends[last] == end and not has_blank_of_template)
-    if n_whole <= first + 1:
-        raise ValueError("was asked for a text of one token: nothing in it has a context")
-    return list(places[first + 1 : n_whole])
-
-
-def _found(tokens: Sequence[str], text: str) -> tuple[int, int, list[int]]:
-    """Where the text begins and ends among the letters of the tokens, and where each of them ends.
-
-    ValueError unless it is there once.
-    """
-    about = f'gave tokens in which the text that begins "{one_line(text, 40)}" is'
-    if not _squeezed(text):
-        raise ValueError(f"{about} not to be found, since it holds blanks alone")
-    for is_masked in (False, True):
-        wanted, letters, ends = _squeezed(text, is_masked), "", []
-        for token in tokens:
-            piece = _squeezed(token, is_masked)
-            # A run of lost characters may go on in the next token.
-            letters += piece.removeprefix(_LOST) if is_masked and letters[-1:] == _LOST else piece
-            ends.append(len(letters))
-        n = len(re.findall(f"(?={re.escape(wanted)})", letters))
-        if n > 1:
-            raise ValueError(
-                f"{about} found {n} times, so that it cannot be told which are its own"
-            )
-        if n == 1:
-            begin = letters.index(wanted)
-            # A run at an end of the text may be the template's as well.
-            if not (is_masked and _LOST in (wanted[0], wanted[-1])):
-                return begin, begin + len(wanted), ends
-        if _LOST not in letters:
-            break
-    raise ValueError(f"{about} not found, so that the chat template cannot be left out")
-
-
 def _squeezed(text: str, is_masked: bool = False) -> str:
     """Without blanks, and masked with one replacement character for each run beyond ASCII."""
     letters = _BLANKS.sub("", text)
     return _BEYOND_ASCII.sub(_LOST, letters) if is_masked else letters
 
 
-def _ends_blank(text: str) -> bool:
-    return bool(_BLANKS.match(text[-1:]))
-
-
 ECHO = "echo"
 COMPLETIONS = "prompt_logprobs on /completions"
-CHAT = "prompt_logprobs on /chat/completions"
-FORMS = (ECHO, COMPLETIONS, CHAT)  # in the order in which they are tried
+FORMS = (ECHO, COMPLETIONS)  # in the order in which they are tried
 PROBE = "Twelve grey herons waited by the slow river."
+_CURE = "log-probabilities of prompts need a server that honours echo or prompt_logprobs, like vLLM"
 LONGEST_TOKEN = 32  # letters of the first token, which a server does not score
 # A server that fails on an option it does not know is not asked for minutes.
 _PROBE_LIMITS = Limits(tries=2)
@@ -153,10 +64,7 @@ def score_requests(texts: Sequence[str], form: str) -> list[Request]:
     options = {"prompt_logprobs": 0, "return_token_ids": True, "max_tokens": 1}
     if form == ECHO:
         options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-    same: dict[str, Any] = {"options": options, "may_be_cut": True}
-    if form == CHAT:
-        return [Request(messages=[{"role": "user", "content": text}], **same) for text in texts]
-    return [Request(prompt=text, **same) for text in texts]
+    return [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
 
 
 def probe_requests() -> list[Request]:
@@ -227,22 +135,20 @@ def prompt_log_probs(
 
     Returns:
         Nats, one array for each text. A completion's first token, which has no context, is left
-        out: shape (n_tokens - 1,). In a chat the first token of the text is left out too, and so
-        is every token that is not wholly the text's: the template is not part of it, but the text
-        is read after it.
+        out: shape (n_tokens - 1,).
 
     Raises:
         UnsupportedError: if the address has no form, or an answer is not what the form says: no
             log-probabilities, or another number of them than the prompt has tokens.
         ChatError: as ``answer_all``, or if a text got no answer.
-        ValueError: if the tokens of a text cannot be told from those of the chat template.
+        ValueError: if the tokens of an answer are not those of its text.
     """
     with nullcontext(log) if log else ResponseLog() as log:
         if not form:
             form, said = probe(endpoint, log=log, **settings)
             if not form:
                 raise UnsupportedError(f"{endpoint.base_url}, {said}")
-        # Where its tokens are in a chat is seen below: the check is not told which text it gets.
+        # Whether the tokens are the text's is seen below: the check is not told which text it gets.
         check, asked = partial(log_probs_in, form=form), score_requests(texts, form)
         answers: list[Answer] = answer_all(endpoint, asked, log=log, check=check, **settings)
     for answer in answers:
@@ -265,33 +171,28 @@ def log_probs_in(response: Mapping[str, Any], *, form: str, text: str | None = N
     """
     if form == ECHO:
         return _echoed(response, text)
-    entries, token_ids = _entries(response, form)
+    entries, token_ids = _entries(response)
     given = [
-        _candidates(entry, token_id, form)
-        for entry, token_id in zip(entries[1:], token_ids[1:], strict=True)
+        _token(entry, token_id) for entry, token_id in zip(entries[1:], token_ids[1:], strict=True)
     ]
-    _checked([value for candidates in given for _, value in candidates], form)
-    if text is not None and form == COMPLETIONS:
-        given = of_completion(given, text)
-        check_spelling([candidates[0][0] for candidates in given], text, LONGEST_TOKEN)
-    elif text is not None:
-        given = within_template(given, text)
-    return np.array([candidates[0][1] for candidates in given], dtype=float)
+    if text is not None:
+        check_spelling([token for token, _ in given], text, LONGEST_TOKEN)
+    return _checked([value for _, value in given])
 
 
-def _entries(response: Mapping[str, Any], form: str) -> tuple[list[Any], list[Any]]:
+def _entries(response: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """``prompt_logprobs`` of a response, and the ids of the prompt's tokens or Nones."""
-    place = response["choices"][0] if form == COMPLETIONS else response
-    entries, token_ids = place.get("prompt_logprobs"), place.get("prompt_token_ids")
+    choice = response["choices"][0]
+    entries, token_ids = choice.get("prompt_logprobs"), choice.get("prompt_token_ids")
     if not isinstance(entries, list):
-        raise ValueError(f"gave no log-probabilities: {_cure(form)}")
-    n_prompt = _counted(response, "prompt_tokens", form)
+        raise ValueError(f"gave no log-probabilities: {_CURE}")
+    n_prompt = _counted(response, "prompt_tokens")
     if not isinstance(token_ids, list):
         token_ids = [None] * len(entries)
     if not len(entries) == len(token_ids) == n_prompt:
         raise ValueError(
             f"gave {len(entries)} log-probabilities and {len(token_ids)} ids for {n_prompt} tokens "
-            f"of prompt: {_cure(form)}"
+            f"of prompt: {_CURE}"
         )
     if n_prompt < 2:
         raise ValueError("was asked for a text of one token: nothing in it has a context")
@@ -303,22 +204,20 @@ def _entries(response: Mapping[str, Any], form: str) -> tuple[list[Any], list[An
     return entries, token_ids
 
 
-def _candidates(entry: Any, token_id: Any, form: str) -> list[tuple[str, Any]]:
-    """Decoded text and log-probability of the tokens that may be the prompt's own at one place.
-
-    One, by its id or because it is alone; more where a server adds likelier ones without ids.
-    """
+def _token(entry: Any, token_id: Any) -> Token:
+    """The prompt's own token at one place, by its id where a server adds likelier ones."""
     tokens = entry if isinstance(entry, Mapping) else {}
     if token_id is not None:
         tokens = {key: one for key, one in tokens.items() if key == str(token_id)}
     found = [one for one in tokens.values() if isinstance(one, Mapping)]
     if not found:
-        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure(form)}")
-    texts = [one.get("decoded_token") for one in found]
-    return [
-        (text if isinstance(text, str) else "", one.get("logprob"))
-        for text, one in zip(texts, found, strict=True)
-    ]
+        raise ValueError(f"left tokens of the prompt without a log-probability: {_CURE}")
+    if len(found) > 1:
+        raise ValueError(
+            "gave several tokens for a place of the prompt and no ids that tell which is its own"
+        )
+    text = found[0].get("decoded_token")
+    return text if isinstance(text, str) else "", found[0].get("logprob")
 
 
 def _echoed(response: Mapping[str, Any], text: str | None) -> np.ndarray:
@@ -326,37 +225,32 @@ def _echoed(response: Mapping[str, Any], text: str | None) -> np.ndarray:
     logprobs = given if isinstance(given, Mapping) else {}
     values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
     if not isinstance(values, list) or not isinstance(tokens, list):
-        raise ValueError(f"gave no log-probabilities: {_cure(ECHO)}")
-    n_prompt = _counted(response, "prompt_tokens", ECHO)
-    n_generated = _counted(response, "completion_tokens", ECHO)
+        raise ValueError(f"gave no log-probabilities: {_CURE}")
+    n_prompt = _counted(response, "prompt_tokens")
+    n_generated = _counted(response, "completion_tokens")
     if not len(values) == len(tokens) == n_prompt + n_generated:
         raise ValueError(
             f"gave {len(values)} log-probabilities for {n_prompt} tokens of prompt "
-            f"and {n_generated} of answer: {_cure(ECHO)}"
+            f"and {n_generated} of answer: {_CURE}"
         )
     if n_prompt < 2:
         raise ValueError("was asked for a text of one token: nothing in it has a context")
-    found = _checked(values[1:n_prompt], ECHO)
+    found = _checked(values[1:n_prompt])
     if text is not None and all(isinstance(token, str) for token in tokens):
         check_spelling(tokens[:n_prompt], text)
     return found
 
 
-def _checked(values: Sequence[Any], form: str) -> np.ndarray:
+def _checked(values: Sequence[Any]) -> np.ndarray:
     # Comparisons, since an integer may be too large to be a float.
     if not all(isinstance(value, (int, float)) and -1e30 < value <= 0 for value in values):
-        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure(form)}")
+        raise ValueError(f"left tokens of the prompt without a log-probability: {_CURE}")
     return np.array(values, dtype=float)
 
 
-def _counted(response: Mapping[str, Any], name: str, form: str) -> int:
+def _counted(response: Mapping[str, Any], name: str) -> int:
     usage = response.get("usage")
     count = usage.get(name) if isinstance(usage, Mapping) else None
     if not isinstance(count, int):
-        raise ValueError(f"counted no tokens: {_cure(form)}")
+        raise ValueError(f"counted no tokens: {_CURE}")
     return count
-
-
-def _cure(form: str) -> str:
-    option = "echo and logprobs" if form == ECHO else "prompt_logprobs"
-    return f"log-probabilities of prompts need a server that honours {option}, such as vLLM"

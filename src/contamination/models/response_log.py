@@ -13,11 +13,10 @@ from __future__ import annotations
 import fcntl
 import functools
 import json
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,17 +59,8 @@ def _in_one_line(method: Callable) -> Callable:
     def told(self: ResponseLog, *given: Any, **named: Any) -> Any:
         try:
             return method(self, *given, **named)
-        except UnicodeDecodeError as error:  # of SQLite's own message about damaged text
-            raise self.damaged("its texts cannot be read") from error
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
-                raise storage.no_room(self.path) from error
-            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                raise InUseError(
-                    f"{storage.shown(self.path)} is in use: run again later"
-                ) from error
-            raise self.damaged(str(error)) from error
+        except (UnicodeDecodeError, sqlite3.DatabaseError) as error:
+            raise self.unusable(str(error)) from error
 
     return told
 
@@ -79,7 +69,7 @@ class ResponseLog:
     """The log; a context manager, safe to use from several threads.
 
     It lies in ``responses/log.sqlite`` among the caches by default. ValueError if the file is
-    damaged, not a log, or one of another version; OSError if its disk is full.
+    damaged, not a log, or one of another version, or if its disk is full.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -107,19 +97,20 @@ class ResponseLog:
             )
         (found,) = self._file.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
-            raise self.damaged(found)
+            raise self.unusable(found)
         if version != VERSION:
-            with self._locked(fcntl.LOCK_EX):  # two processes may begin at once
+            with self.in_use(fcntl.LOCK_EX):  # two processes may begin at once
                 self._file.execute("PRAGMA journal_mode = WAL")
                 for statement in (TABLE, *INDEXES, f"PRAGMA user_version = {VERSION}"):
                     self._file.execute(statement)
         self._file.execute("PRAGMA synchronous = FULL")
 
-    def damaged(self, what: str) -> ValueError:
-        """The error for a log that is not as it was written, with what mends it."""
+    def unusable(self, what: str) -> ValueError:
+        """The error for a log that is not as it was written or cannot be, with what mends it."""
         return ValueError(
-            f"{storage.shown(self.path)} is damaged ({' '.join(what.split())}): move it away, or "
-            "see docs/audit.md for how sqlite3 recovers what is whole"
+            f"{storage.shown(self.path)} cannot be used ({' '.join(what.split())}): make room on "
+            "its disk, or if it is damaged move it away, or see docs/audit.md for how sqlite3 "
+            "recovers what is whole"
         )
 
     def __enter__(self) -> ResponseLog:
@@ -133,26 +124,17 @@ class ResponseLog:
         self._file.close()
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[None]:
         """Ask and write as the one run on this log; InUseError where another run does."""
-        with ExitStack() as stack:
+        with self.path.with_name(f"{self.path.name}.lock").open("w") as lock:
             try:
-                stack.enter_context(self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB))
+                fcntl.flock(lock, how)  # until it is closed, as the end of the process does
             except BlockingIOError:
                 raise InUseError(
                     f"{storage.shown(self.path)} is in use by another run: wait until that run "
                     "has ended; you will not pay again for the answers that it got"
                 ) from None
             yield
-
-    @contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
-        handle = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR)
-        try:
-            fcntl.flock(handle, how)
-            yield
-        finally:
-            os.close(handle)  # which unlocks it, as the end of the process does
 
     @_in_one_line
     def get(self, key: str) -> dict[str, Any] | None:
@@ -173,7 +155,7 @@ class ResponseLog:
 
     def _check(self, number: int, sha256: str, *checked: Any) -> None:
         if storage.hash_of(list(checked)) != sha256:
-            raise self.damaged(f"the checksum of call {number} differs")
+            raise self.unusable(f"the checksum of call {number} differs")
 
     @_in_one_line
     def begin(
@@ -223,13 +205,6 @@ class ResponseLog:
                 self._check(*row)
                 total += row[-1]
         return total
-
-    @_in_one_line
-    def seconds_per_call(self, endpoint: str) -> float | None:
-        """Mean duration of the calls to an endpoint, or None before the first."""
-        query = "SELECT avg(seconds) FROM calls WHERE endpoint = ?"
-        with self._lock:
-            return self._file.execute(query, (endpoint,)).fetchone()[0]
 
 
 def _json(value: Mapping[str, Any]) -> str:

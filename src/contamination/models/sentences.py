@@ -24,11 +24,8 @@ def similarities(
     """Cosine of the vectors of two texts, pair by pair, -1 to 1, shape (n_pairs,).
 
     The vector is the pooler's output, as the authors of SimCSE use their supervised models.
-    Texts longer than the encoder (of ``load_sentence_encoder``) reads are cut. ValueError if the
-    two differ in number.
+    Texts longer than the encoder (of ``load_sentence_encoder``) reads are cut.
     """
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} and {len(second)} texts are no pairs")
     texts = sorted({*first, *second})
     vectors: dict[str, torch.Tensor] = {}
     for batch, output, _ in _encoded(encoder, texts, encoder.context_length, batch_size):

@@ -125,9 +125,7 @@ def check_name(name: str, made_here: Sequence[str] = ()) -> str:
 
     A folder is looked through as by :func:`check_model`. Of a hub id only the configuration is
     read. ``made_here`` are names of models that the caller makes itself, such as "lab:clean".
-
-    Raises:
-        OSError, ValueError: in one line, if there is no such model, or none that can be scored.
+    OSError or ValueError, in one line, if there is no such model, or none that can be scored.
     """
     if name in made_here:
         return ""
@@ -164,7 +162,6 @@ def check_model(
 def check_parts(name: str, revision: str | None, is_causal: bool) -> None:
     """The part of :func:`check_model` that leaves the tokenizer out."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
-    from transformers.quantizers import AutoHfQuantizer
 
     config = load_config(name, revision)
     kind = type(config)
@@ -177,13 +174,6 @@ def check_parts(name: str, revision: str | None, is_causal: bool) -> None:
             f'model "{name}" ({config.model_type}) does not predict each token from those before '
             "it: name a causal language model"
         )
-    if how := getattr(config, "quantization_config", None):
-        try:
-            AutoHfQuantizer.from_config(how, pre_quantized=True).validate_environment(
-                device_map=None
-            )
-        except (ImportError, RuntimeError, ValueError) as error:
-            raise _refused(name, error) from error
     if Path(name).is_dir():
         _check_weights(Path(name))
 
@@ -191,27 +181,22 @@ def check_parts(name: str, revision: str | None, is_causal: bool) -> None:
 def _check_weights(folder: Path) -> None:
     from safetensors import SafetensorError, safe_open
 
-    found = {path.name for path in folder.glob("*.safetensors")}
-    index = folder / "model.safetensors.index.json"
-    listed = set(json.loads(index.read_text())["weight_map"].values()) if index.is_file() else set()
-    if lacking := sorted(listed - found):
-        raise FileNotFoundError(f'model "{folder}" lacks {lacking[0]}, which its index names')
+    found = sorted(folder.glob("*.safetensors"))
     if not found and not any(folder.glob("*.bin")):
         raise FileNotFoundError(f'model "{folder}" has no weights: no *.safetensors in the folder')
-    for name in sorted(found):
+    for path in found:
         try:
-            with safe_open(folder / name, "pt"):
+            with safe_open(path, "pt"):
                 pass
         except SafetensorError as error:
-            raise ValueError(f'"{folder / name}" is damaged: {one_line(str(error))}') from error
+            raise ValueError(f'"{path}" is damaged: {one_line(str(error))}') from error
 
 
 def loaded_bytes(name_or_path: str | Path) -> int | None:
-    """Bytes that a model's weights take as fp32, before any is read or downloaded.
+    """Bytes that a model's weights take as fp32, None where the hub does not say.
 
-    Of a folder or file from its files, twice where its configuration says 16 bits (a GGUF file
-    takes more than that: it is unpacked); of a hub id from the hub's metadata, one call. None
-    where the hub does not say, as for the older format, or cannot be reached.
+    Of a folder twice its files where its configuration says 16 bits; a GGUF file takes more than
+    is said here, since it is unpacked.
     """
     path = Path(resolve_path(name_or_path))
     if path.is_file():
@@ -237,10 +222,8 @@ def loaded_bytes(name_or_path: str | Path) -> int | None:
 def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
     """A model's configuration.
 
-    Raises:
-        ConnectionError: if it is not here and the hub cannot be reached.
-        FileNotFoundError, ValueError: if there is no such model, transformers does not know its
-            kind, or it brings code of its own.
+    ConnectionError if it is not here and the hub cannot be reached; FileNotFoundError or ValueError
+    if there is no such model, transformers does not know its kind, or it brings code of its own.
     """
     from transformers import AutoConfig, PretrainedConfig
 

@@ -16,6 +16,7 @@ import pandas as pd
 from contamination.data.published import printed_cells
 
 HOSTED_MODEL = "text-davinci-003"  # scored by Shi et al. (books), since withdrawn
+HALFWAY = Decimal("0.5")  # between two printed values
 CELL_KEYS = ["paper", "table", "model", "dataset", "split", "row", "metric"]
 
 
@@ -33,12 +34,16 @@ class Reason(StrEnum):
     DIFFERS = "released figures give another value"
 
 
-def distance_in_units(recomputed: float, printed: str) -> Decimal:
+def distance_in_units(recomputed: float | str, printed: str) -> Decimal:
     """Distance between a number and a printed one, in units of the last printed decimal.
+
+    Of text 0 where the two are equal, else infinity.
 
     >>> distance_in_units(0.435, "0.43")
     Decimal('0.5')
     """
+    if isinstance(recomputed, str) or not re.fullmatch(r"[-+]?\d+(\.\d+)?", printed):
+        return Decimal(0 if str(recomputed) == printed else "inf")
     target = Decimal(printed)
     unit = Decimal(1).scaleb(int(target.as_tuple().exponent))
     # Twelve decimals are far below any printed unit and shed binary noise,
@@ -52,20 +57,7 @@ def matches_printed(recomputed: float | str, printed: str) -> bool:
 
     Exactly halfway, both neighbours are a right rounding and both match.
     """
-    if isinstance(recomputed, str) or not _is_number(printed):
-        return str(recomputed) == printed
-    return bool(distance_in_units(recomputed, printed) <= Decimal("0.5"))
-
-
-def is_tie(recomputed: float | str, printed: str) -> bool:
-    """Whether a value lies exactly halfway between the printed one and its neighbour."""
-    if isinstance(recomputed, str) or not _is_number(printed):
-        return False
-    return bool(distance_in_units(recomputed, printed) == Decimal("0.5"))
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[-+]?\d+(\.\d+)?", text) is not None
+    return bool(distance_in_units(recomputed, printed) <= HALFWAY)
 
 
 def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +94,7 @@ def _verdict(cell: Any) -> tuple[bool | None, Reason | str]:
         is_own = cell.paper in ("Min-k% Prob", "DICE") and cell.model != HOSTED_MODEL
         return None, Reason.NEEDS_MODELS if is_own else Reason.NOT_RELEASED
     if matches_printed(cell.recomputed, cell.published):
-        is_halfway = is_tie(cell.recomputed, cell.published)
+        is_halfway = distance_in_units(cell.recomputed, cell.published) == HALFWAY
         return True, Reason.TIE if is_halfway else Reason.NONE
     return False, cell.note if isinstance(cell.note, str) and cell.note else Reason.DIFFERS
 
