@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -93,7 +92,7 @@ def tables_of(
     tables["topic"] = pair_flags.topic_table(pool, layer, pairs.topic, printed)
     tables["predictions"] = pair_flags.predictions(pool, layer)
     correlated = experiments.correlation_rows(tables["flags"], tables["accuracy"])
-    tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
+    tables["correlation"] = pd.DataFrame(correlated)
     tables["inflation"] = experiments.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)
     sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
@@ -115,7 +114,6 @@ def accuracies(
         pairs.problems,
         asked,
         settings.answer_tokens,
-        Path(settings.model.first).name,
         pairs.wanted,
         partial(load_model, settings.model),
         settings.paper_model,
