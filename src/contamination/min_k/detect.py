@@ -12,12 +12,7 @@ import pandas as pd
 
 from contamination.core import scores
 from contamination.models.chat import Endpoint
-from contamination.models.local import (
-    STREAM_TEXTS,
-    CausalLM,
-    scores_first_token,
-    token_log_probs,
-)
+from contamination.models.local import STREAM_TEXTS, CausalLM, scores_first_token, token_log_probs
 from contamination.models.prompt_log_probs import prompt_log_probs
 
 

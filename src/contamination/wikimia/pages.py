@@ -142,14 +142,10 @@ def settings_from(values: Mapping[str, Any], source: str) -> Settings:
 def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFrame:
     """Every page of the categories, with its fate, and the text of those that are kept.
 
-    Pages of each kind are looked at in random order until ``max_pages`` are
-    kept. Members come first; outcome is "kept", "not needed" or one of
-    ``FILTERS``; text holds words with single spaces between them; of members also the
-    revision at the snapshot (``later_``), where it was saved after the non-member
-    cut-off. Cells that a page did not get to are empty.
-
-    Raises:
-        WikiError: if the wiki does not answer or a category is empty.
+    Pages of each kind are looked at in random order until ``max_pages`` are kept, members first.
+    outcome is "kept", "not needed" or one of ``FILTERS``; of members there is also the revision at
+    the snapshot (``later_``), where it was saved after the non-member cut-off. WikiError if the
+    wiki does not answer or a category is empty.
     """
     categories = {MEMBER: settings.member_categories, NON_MEMBER: settings.non_member_categories}
     pages_of = {kind: wiki.pages_in(names, settings.depth) for kind, names in categories.items()}
@@ -209,9 +205,12 @@ def _look_at(
     if revision is None:
         return fate | {"outcome": GONE}
     fate |= {"revision_id": revision.revision_id, "revision_timestamp": revision.timestamp}
-    outcome = _outcome_of_source(revision.wikitext, settings)
-    if outcome:
-        return fate | {"outcome": outcome}
+    if revision.wikitext is None:
+        return fate | {"outcome": HIDDEN}
+    if is_redirect(revision.wikitext):
+        return fate | {"outcome": REDIRECT}
+    if re.search(settings.stub_pattern, revision.wikitext):
+        return fate | {"outcome": STUB}
     text = _text_of(wiki, revision.revision_id)
     if text is None:
         return fate | {"outcome": HIDDEN}
@@ -226,14 +225,6 @@ def _look_at(
     if kind == MEMBER:
         fate |= _later(wiki, settings, page["page_id"])
     return fate
-
-
-def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
-    if source is None:
-        return HIDDEN
-    if is_redirect(source):
-        return REDIRECT
-    return STUB if re.search(settings.stub_pattern, source) else None
 
 
 def _text_of(wiki: Wiki, revision_id: int) -> str | None:
