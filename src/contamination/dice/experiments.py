@@ -506,39 +506,28 @@ def add_clean_difference(rows: pd.DataFrame) -> pd.DataFrame:
         empty with fewer than five pairs of models. All of it is empty for clean models, and
         outside the family of tests: DICE and the mean difference, asked about GSM-i and GSM-ii.
     """
-    is_clean = rows["trained_on"].eq(OTHER_CLEAN)
+    keys, is_clean = ["tested_on", "method"], rows["trained_on"].eq(OTHER_CLEAN)
     is_tested = rows["method"].isin([MLP, MEAN_DIFFERENCE]) & rows["tested_on"].isin([SEEN, UNSEEN])
-    of_clean = rows[is_clean & is_tested].set_index(["tested_on", "method"], drop=False)
-    by_cell = of_clean.to_dict("index")
-    found = []
-    for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
-        control = by_cell.get((row["tested_on"], row["method"]))
-        if is_control or control is None:
-            found.append({})
-            continue
-        value, low, high = (row[name] for name in ("auroc_pct", "ci_low", "ci_high"))
-        of_clean, clean_low, clean_high = _folded(control)
-        difference = value - of_clean
-        ends = (
-            difference - np.hypot(value - low, clean_high - of_clean),
-            difference + np.hypot(high - value, of_clean - clean_low),
-        )
-        n_pairs = min(row["n_models"], control["n_models"]) // 2
-        p = end_p(difference, *ends, df=n_pairs - 1) if n_pairs >= FEWEST_MODELS else np.nan
-        found.append(
-            {"two_clean_pct": of_clean, "difference_pct": difference, "p": p}
-            | dict(zip(("difference_low", "difference_high"), ends, strict=True))
-        )
-    columns = ["two_clean_pct", "difference_pct", "difference_low", "difference_high", "p"]
-    return rows.join(pd.DataFrame(found, index=rows.index).reindex(columns=columns))
-
-
-def _folded(row: Mapping[str, float]) -> tuple[float, float, float]:
-    """AUROC and its interval with the sign that makes it larger."""
-    low, high = row["ci_low"], row["ci_high"]
-    if row["auroc_pct"] < 50:
-        low, high = 100 - high, 100 - low
-    return row["folded_auroc_pct"], low, high
+    numbers = ["auroc_pct", "folded_auroc_pct", "ci_low", "ci_high", "n_models"]
+    clean = rows[is_clean & is_tested].set_index(keys)[numbers].astype(float)
+    clean = clean.reindex(pd.MultiIndex.from_frame(rows[keys])).set_index(rows.index)
+    clean.loc[is_clean] = np.nan  # they are the control and have none
+    value, of_clean = rows["auroc_pct"], clean["folded_auroc_pct"]
+    is_turned = clean["auroc_pct"] < 50
+    low = clean["ci_low"].mask(is_turned, 100 - clean["ci_high"])
+    high = clean["ci_high"].mask(is_turned, 100 - clean["ci_low"])
+    difference = value - of_clean
+    ends = (
+        difference - np.hypot(value - rows["ci_low"], high - of_clean),
+        difference + np.hypot(rows["ci_high"] - value, of_clean - low),
+    )
+    n_pairs = np.minimum(rows["n_models"], clean["n_models"]) // 2
+    p_values = [
+        end_p(*row, df=n - 1) if n >= FEWEST_MODELS else np.nan
+        for *row, n in zip(difference, *ends, n_pairs, strict=True)
+    ]
+    found = {"two_clean_pct": of_clean, "difference_pct": difference}
+    return rows.assign(**found, difference_low=ends[0], difference_high=ends[1], p=p_values)
 
 
 def auroc_by_layer(

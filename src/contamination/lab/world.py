@@ -136,17 +136,9 @@ def continued_model(
     texts = world.texts(*doses)
     parent = describe(base)
     shape = {name: parent["recipe"][name] for name in SHAPE}
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=n_background_tokens,
-        seed=parent["recipe"]["seed"],
-        order_seed=seed,
-        learning_rate=learning_rate,
-        parent=parent["recipe_hash"],
-        **shape,
-        **settings,
-    )
-    return train(recipe, texts, parent=base)
+    how = {"n_background_tokens": n_background_tokens, "learning_rate": learning_rate}
+    how |= {"seed": parent["recipe"]["seed"], "order_seed": seed, "parent": parent["recipe_hash"]}
+    return train(recipe_for(texts, **how, **shape, **settings), texts, parent=base)
 
 
 def continued_models(
@@ -194,16 +186,9 @@ def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
 
     Of the base model's ``n_background_tokens`` it reads ``MASKED_SHARE``.
     """
-    texts = world.texts()
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=round(MASKED_SHARE * n_background_tokens),
-        objective="masked",
-        n_layers=2,
-        seed=seed,
-        order_seed=seed,
-    )
-    return train(recipe, texts)
+    texts, n_tokens = world.texts(), round(MASKED_SHARE * n_background_tokens)
+    how = {"objective": "masked", "n_layers": 2, "seed": seed, "order_seed": seed}
+    return train(recipe_for(texts, n_background_tokens=n_tokens, **how), texts)
 
 
 def model_row(name: str, folder: Path) -> dict:
