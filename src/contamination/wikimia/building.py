@@ -22,7 +22,7 @@ from contamination.core import storage
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.models.chat import REFUSED, ChatError, Endpoint, Price, Secret
 from contamination.wikimia import pages, sets
-from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
+from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings
 from contamination.wikimia.wiki import Wiki, WikiError
 
 
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("parameters", type=Path, help="YAML file, such as params/full/wikimia.yaml")
     path = parser.parse_args(arguments).parameters
     try:
-        settings = settings_from(load_parameter_file(path), str(path))
+        settings = Settings.read_checked(load_parameter_file(path), str(path))
         wiki = Wiki(settings.wiki, settings.user_agent, settings.crawl)
         results = build(wiki, settings)
     except (WikiError, ChatError, ParameterError, ValueError) as error:
