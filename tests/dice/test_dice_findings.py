@@ -179,9 +179,6 @@ def test_a_row_without_a_control_claims_nothing():
     ].tolist() == [""]
 
 
-# What the lesson and the lab conclude
-
-
 # Printed and released numbers
 
 

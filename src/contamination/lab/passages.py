@@ -155,7 +155,11 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
             named = _VERSION.match(directive[3].strip())
             if named and directive[2].lower() != "deprecated":
                 versions.append(named[1])
-            position = _end_of_body(lines, position, indent=len(directive[1]))
+            # Its body ends before the next line that is not indented deeper.
+            while position < len(lines) and (
+                not lines[position].strip() or _indent(lines[position]) > len(directive[1])
+            ):
+                position += 1
         elif line.lstrip().startswith(">>>"):
             # The output of an example ends at the next blank line, as in doctest.
             while position < len(lines) and lines[position].strip():
@@ -169,8 +173,12 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
 def _dedented(docstring: str) -> list[str]:
     """Lines without their common indentation, which the first line does not have."""
     first, *rest = docstring.expandtabs().splitlines() or [""]
-    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    margin = min((_indent(line) for line in rest if line.strip()), default=0)
     return [first.lstrip(), *(line[margin:] for line in rest)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def version_order(version: str) -> tuple[int, ...]:
@@ -217,16 +225,6 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
     strings = [value for value in values if isinstance(value, str)]
     if len(strings) == len(arguments) >= 2:
         yield strings[-2], strings[-1]
-
-
-def _end_of_body(lines: list[str], position: int, indent: int) -> int:
-    """Index of the first line after a directive's body: the next one not indented deeper."""
-    while position < len(lines):
-        line = lines[position]
-        if line.strip() and len(line) - len(line.lstrip()) <= indent:
-            break
-        position += 1
-    return position
 
 
 LENGTHS = (32, 64, 128, 256)

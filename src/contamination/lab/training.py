@@ -446,7 +446,11 @@ def _fitted(
     with _reproducible(device):
         model = build_model(recipe, tokenizer)
         if parent is not None:
-            _load_parent(model, parent)
+            weights = load_file(parent / "model.safetensors")
+            shapes = {name: weight.shape for name, weight in model.named_parameters()}
+            if shapes != {name: weight.shape for name, weight in weights.items()}:
+                raise ValueError("the parent has another architecture than the recipe")
+            model.load_state_dict(weights, strict=False)
         mask = tokenizer.mask_token_id
         return model, fit(model.to(device), batches[:n_steps], recipe, mask, len(batches))
 
@@ -605,14 +609,6 @@ def _reproducible(device: str) -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
-
-
-def _load_parent(model: PreTrainedModel, parent: Path) -> None:
-    weights = load_file(parent / "model.safetensors")
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if shapes != {name: tuple(weight.shape) for name, weight in model.named_parameters()}:
-        raise ValueError("the parent has another architecture than the recipe")
-    model.load_state_dict(weights, strict=False)
 
 
 def _publish(
