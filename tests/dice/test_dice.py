@@ -269,7 +269,7 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
         pool.CLEAN: {0: model(*[[0] * 3] * 5)},
         pool.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
     }
-    rows = experiments.layer_rows(models, "x", "GSM-i")
+    rows = experiments.layer_rows(models, "x")
     assert experiments.located_layer(rows) == 2
     euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
     assert euclidean["layer"].tolist() == [0, 1, 2, 3]
@@ -594,7 +594,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
             for name, distance in distances.items()
         }
         for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
-            rows = experiments.layer_rows(models, name, "GSM-i")
+            rows = experiments.layer_rows(models, name)
             rows = experiments.judge_layers(*statistics.with_p_adjusted(rows))
             row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
             assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
@@ -717,7 +717,7 @@ def test_the_title_counts_flags_with_and_without_inflation():
     flags = gaps.assign(benchmark="GSM-i")
     words = ["", RULED_OUT, SHOWN, OPEN, SHOWN]
     inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
-    _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated, ["clean", "x"]).axes
+    _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated).axes
     assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 open")
     assert {"x", "y", "z"} < {text.get_text() for text in lower.texts}
 

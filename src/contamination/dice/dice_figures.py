@@ -22,6 +22,7 @@ from contamination.core.verdicts import FOUND, OPEN, RULED_OUT
 from contamination.dice.detector import MLP
 from contamination.dice.experiments import FLAG_THRESHOLD
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, Problems
+from contamination.dice.pool import CLEAN, CONTAMINATED
 from contamination.models import sentences
 
 MOST_OF_A_SET = 500  # questions on a map; more take minutes and hide one another
@@ -122,20 +123,18 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
     return figure
 
 
-def flags_and_gaps(
-    flags: pd.DataFrame, gaps: pd.DataFrame, inflated: pd.DataFrame, conditions: list[str]
-) -> Figure:
+def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, inflated: pd.DataFrame) -> Figure:
     """Figure 6: mean predictions by set of problems, and against the false part of the score.
 
     ``flags`` (condition, benchmark, flag) and ``gaps`` (condition, gap_points, flag) hold a row for
-    each model, ``inflated`` one for each condition (``experiments.with_flags``); the upper panel
-    shows ``conditions``, and the lower one names the flagged ones.
+    each model, ``inflated`` one for each condition (``experiments.with_flags``); the lower panel
+    names the flagged ones.
     """
     figure, ((upper,), (lower,)) = plots.panels(2, 1, (6, 8.4))
-    shown = flags[flags["condition"].isin(conditions)]
+    palette = {CLEAN: OTHER, CONTAMINATED: MEMBER}
+    shown = flags[flags["condition"].isin(palette)]
     # A dot is the mean, a bar reaches from the lowest model to the highest.
     style = {"errorbar": ("pi", 100), "linestyle": "none", "dodge": 0.3, "capsize": 0.1}
-    palette = dict(zip(conditions, (OTHER, MEMBER), strict=False))
     sns.pointplot(
         shown, y="benchmark", x="flag", hue="condition", palette=palette, ax=upper, **style
     )

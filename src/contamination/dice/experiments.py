@@ -384,7 +384,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 
 
 TOP_K = 50  # of the paper's sampling
-PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
+PAPER_LAYERS = {CONTAMINATED: 29, condition_name(MATH, HIGH): 30}  # Figure 4, LLaMA2-7B
 FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
 Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, then the distance
 
@@ -392,13 +392,13 @@ Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, 
 # Figure 4
 
 
-def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SEEN) -> pd.DataFrame:
+def layer_rows(pool: Pool, condition: str, dataset: str = SEEN) -> pd.DataFrame:
     """Rows of ``dice_layers.csv``: where models of a condition differ most from clean ones.
 
-    Paired by seed, on the prompts of ``dataset``; ``contamination`` is the set they have read.
-    located is the paper's layer, null_mean the mean distance of two clean models. Of located layers
-    also share_from_training, how much of the distance two clean models do not have (mean over
-    pairs with the 95 % t interval), and p of one half: empty with fewer than five pairs.
+    Paired by seed, on the prompts of ``dataset``. located is the layer by the paper's rule,
+    null_mean the mean distance of two clean models. Of located layers also share_from_training,
+    how much of the distance two clean models do not have (mean over pairs with the 95 % t
+    interval), and p of one half: empty with fewer than five pairs.
     """
     values, null = (
         {
@@ -410,7 +410,7 @@ def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SE
         for name in (condition, OTHER_CLEAN)
     )
     about = {"model": condition, "dataset": dataset, "n_models": 2 * len(values)}
-    return _layer_table(values, null, about, PAPER_LAYERS.get(contamination))
+    return _layer_table(values, null, about, PAPER_LAYERS.get(condition))
 
 
 def layer_rows_all_tokens(
@@ -470,11 +470,8 @@ def located_layer(layers: pd.DataFrame) -> int:
 # Table 2 and Figure 5
 
 
-def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> list[dict]:
-    """Rows of ``dice_auroc.csv``: DICE and the baselines by the paper's protocol (Table 2).
-
-    A condition against clean; ``contamination`` is the set it is contaminated with, "" for none.
-    """
+def auroc_rows(pool: Pool, condition: str, layer: int) -> list[dict]:
+    """Rows of ``dice_auroc.csv``: a condition against clean by the paper's protocol (Table 2)."""
     printed = published_tables.printed_auroc()
     pair = condition, CLEAN
     seeds = paired_seeds(pool, *pair)
@@ -492,7 +489,8 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
             aurocs[method] = None, auroc_over_models(scored)
         for method, measured in aurocs.items():
             row = _auroc_row(condition, tested_on, pair, method, *measured)
-            rows.append(row | {"paper": printed.get((contamination, tested_on, method))})
+            training = condition.removesuffix(f" x{HIGH}")
+            rows.append(row | {"paper": printed.get((training, tested_on, method))})
     return rows
 
 

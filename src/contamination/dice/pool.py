@@ -379,14 +379,14 @@ def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> 
 def accuracy_rows(
     trained: Mapping[str, Mapping[int, FineTunedModel]],
     problems: Mapping[str, Problems],
-    sets: Mapping[str, Sequence[str]],
+    names: Sequence[str],
     max_new_tokens: int,
     conditions: Sequence[Condition],
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
     processes: int | None = None,
 ) -> pd.DataFrame:
-    """Accuracy of every model (condition, seed) on its condition's sets (benchmark).
+    """Accuracy of every model (condition, seed) on the sets of these names (benchmark).
 
     Columns of ``answers.accuracy_row``, dose_pct and n_steps of the training, and paper, the
     printed cell of Table 1's base model ``paper_model`` ("" for none), empty where there is none.
@@ -394,7 +394,7 @@ def accuracy_rows(
     """
     printed = published_tables.printed_accuracy(paper_model)
     jobs = [
-        (load, model.folder, [problems[name] for name in sets[condition.name]], max_new_tokens)
+        (load, model.folder, [problems[name] for name in names], max_new_tokens)
         for condition in conditions
         for model in trained[condition.name].values()
     ]
@@ -402,7 +402,7 @@ def accuracy_rows(
     rows = []
     for condition in conditions:
         for seed, model in trained[condition.name].items():
-            for name, answers in zip(sets[condition.name], next(answered), strict=True):
+            for name, answers in zip(names, next(answered), strict=True):
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
                 is_paper = condition.name != OTHER_CLEAN
                 rows.append(

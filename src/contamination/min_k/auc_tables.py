@@ -374,15 +374,10 @@ def pairings(
     parts = []
     for read, unread in ((True, True), (False, False), (True, False), (False, True)):
         keep = np.where(is_read, is_member == read, is_member == unread)
-        of_read = {0: is_read[keep]}
-        tables = [{0: select(table, keep)} for table in (after, before)]
+        first, last = ({0: select(table, keep)} for table in (before, after))
         setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
-        about: dict[str, Any] = labels | {
-            "setting": setting,
-            "before": tables[1],
-            "n_resamples": n_resamples,
-        }
-        rows = auc_rows(tables[0], of_read, **about)
+        about: dict[str, Any] = {"before": first, "n_resamples": n_resamples, **labels}
+        rows = auc_rows(last, {0: is_read[keep]}, setting=setting, **about)
         holds = (rows["difference_low"] > 0).astype("boolean")
         parts.append(rows.assign(holds=holds if read == unread else pd.NA))
     return pd.concat(parts, ignore_index=True).drop(columns="p").astype({"holds": "boolean"})
