@@ -711,15 +711,16 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
 
 
 def test_the_title_counts_flags_with_and_without_inflation():
-    """x is flagged and its score is true, y is flagged and inflated, of z nothing is shown."""
-    rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9), ("w", 50, 0.1)]
+    """GSM-i x5 is flagged with a true score, y flagged and inflated, of z nothing is shown."""
+    rows = [("clean", 0.0, 0.1), (pool.CONTAMINATED, 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9)]
+    rows.append(("w", 50.0, 0.1))
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
     flags = gaps.assign(benchmark="GSM-i")
     words = ["", RULED_OUT, SHOWN, OPEN, SHOWN]
     inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
     _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated).axes
     assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 open")
-    assert {"x", "y", "z"} < {text.get_text() for text in lower.texts}
+    assert {pool.CONTAMINATED, "y", "z"} < {text.get_text() for text in lower.texts}
 
 
 def test_floor_is_checked_in_one_line():
