@@ -360,7 +360,7 @@ def test_served_scores_are_those_of_the_log_probabilities():
     assert first[LOWERCASE] == 1.0 and first[NEIGHBOR] == 0.0
     second = found[found["passage"] == 1].set_index("method")
     assert second.loc[NEIGHBOR, "score"] == pytest.approx(2.0)
-    assert second["n_tokens"].tolist() == [3] * 5 and not second["first_token_scored"].any()
+    assert len(second) == 5 and not second["first_token_scored"].any()
 
 
 def test_a_server_without_log_probabilities_costs_one_call_in_each_form():

@@ -251,9 +251,10 @@ def test_all_tokens_of_one_token_are_the_last_token(lms):
     states = [detector.states_by_layer(lm, ["a"]) for lm in lms]
     one, other = (next(layer_batches(lm, ["a"]))[2][2][0] for lm in lms)
     squared = float(((one[:2] - other[:2]) ** 2).sum())
-    assert found["euclidean"][0, 2] == pytest.approx(np.sqrt(squared), rel=1e-4)
-    assert found["euclidean"][0, 2] >= detector.distances(*states)["euclidean"][0, 2]
-    assert found["euclidean"][:, 0].tolist() == [0.0, 0.0]
+    found = found["euclidean, all tokens"]
+    assert found[0, 2] == pytest.approx(np.sqrt(squared), rel=1e-4)
+    assert found[0, 2] >= detector.distances(*states)["euclidean"][0, 2]
+    assert found[:, 0].tolist() == [0.0, 0.0]
 
 
 def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured):
@@ -268,13 +269,11 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
         pool.CLEAN: {0: model(*[[0] * 3] * 5)},
         pool.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
     }
-    rows = experiments.layer_rows(models, "x", "GSM-i")
+    rows = experiments.layer_rows(models, "x")
     assert experiments.located_layer(rows) == 2
     euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
-    assert euclidean["layer"].tolist() == [0, 1, 2, 3, 3]
-    assert euclidean["share_argmax"].tolist()[1:4] == pytest.approx([1 / 3, 2 / 3, 0])
-    assert euclidean["null_mean"].tolist() == [1.0] * 5
-    assert euclidean["after_norm"].tolist() == [False] * 4 + [True]
+    assert euclidean["layer"].tolist() == [0, 1, 2, 3]
+    assert euclidean["null_mean"].tolist() == [1.0] * 4
 
 
 def test_answer_log_probs_cover_the_answer_alone(lms):
@@ -347,10 +346,10 @@ def test_detector_is_trained_for_exactly_the_stated_epochs(networks):
 def test_auroc_is_averaged_and_folded_over_pairs_of_models():
     """One pair is split perfectly, one perfectly the wrong way round."""
     up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
-    found = detector.auroc_over_models([up, down], [down, up], n_models=4)
+    found = detector.auroc_over_models([(up, down), (down, up)])
     assert (found.auroc_pct, found.folded_auroc_pct) == (50.0, 100.0)
     assert (found.ci_low, found.ci_high) == (0.0, 100.0)
-    single = detector.auroc_over_models([up], [down], n_models=2)
+    single = detector.auroc_over_models([(up, down)])
     assert single.auroc_pct == 100.0 and np.isnan(single.ci_low) and not single.resampled
 
 
@@ -364,11 +363,10 @@ def test_pairs_that_share_a_model_are_not_drawn_as_if_they_were_many(kind):
     up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
     models = [(few, many) if kind == 0 else (many, few) for few in (0, 1) for many in range(4)]
     scored = [(up, down) if pair[kind] == 0 else (down, up) for pair in models]
-    above, below = zip(*scored, strict=True)
-    found = detector.auroc_over_models(above, below, n_models=6, models=models)
+    found = detector.auroc_over_models(scored, models)
     assert (found.auroc_pct, found.ci_low, found.ci_high) == (50.0, 0.0, 100.0)
     assert found.resampled == detector.MODELS
-    apart = detector.auroc_over_models(above, below, n_models=16)
+    apart = detector.auroc_over_models(scored)
     assert apart.ci_low > 0 and apart.ci_high < 100 and apart.resampled == detector.PAIRS
 
 
@@ -568,19 +566,16 @@ def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
 
 @pytest.mark.parametrize(("n_pairs", "expected"), [(1, None), (4, None), (5, False)])
 def test_fewer_than_five_pairs_of_models_say_nothing_of_a_control(n_pairs, expected):
-    pairs = [np.array([1.0])] * n_pairs, [np.array([0.0])] * n_pairs
-    row = experiments.control_row(
-        experiments.TWO_CLEAN, detector.auroc_over_models(*pairs, 2 * n_pairs), 1
-    )
+    pairs = [(np.array([1.0]), np.array([0.0]))] * n_pairs
+    row = experiments.control_row(experiments.TWO_CLEAN, detector.auroc_over_models(pairs), 1)
     assert row["holds"] is expected and "verdict" not in row
 
 
 def test_the_smaller_kind_counts_where_models_are_drawn():
     """Two contaminated models against five clean ones are ten pairs, and two models of a kind."""
     models = [(one, other) for one in range(2) for other in range(5)]
-    ones, zeros = [np.array([1.0])] * 10, [np.array([0.0])] * 10
-    found = detector.auroc_over_models(ones, zeros, 7, models)
-    assert found.n_drawn == 2
+    found = detector.auroc_over_models([(np.array([1.0]), np.array([0.0]))] * 10, models)
+    assert (found.n_drawn, found.n_models) == (2, 7)
     assert experiments.control_row(experiments.HELD_OUT, found, 1)["holds"] is None
 
 
@@ -599,7 +594,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
             for name, distance in distances.items()
         }
         for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
-            rows = experiments.layer_rows(models, name, "GSM-i")
+            rows = experiments.layer_rows(models, name)
             rows = experiments.judge_layers(*statistics.with_p_adjusted(rows))
             row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
             assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
@@ -716,15 +711,16 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
 
 
 def test_the_title_counts_flags_with_and_without_inflation():
-    """x is flagged and its score is true, y is flagged and inflated, of z nothing is shown."""
-    rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9), ("w", 50, 0.1)]
+    """GSM-i x5 is flagged with a true score, y flagged and inflated, of z nothing is shown."""
+    rows = [("clean", 0.0, 0.1), (pool.CONTAMINATED, 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9)]
+    rows.append(("w", 50.0, 0.1))
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
     flags = gaps.assign(benchmark="GSM-i")
     words = ["", RULED_OUT, SHOWN, OPEN, SHOWN]
     inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
-    _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated, ["clean", "x"]).axes
+    _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated).axes
     assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 open")
-    assert {"x", "y", "z"} < {text.get_text() for text in lower.texts}
+    assert {pool.CONTAMINATED, "y", "z"} < {text.get_text() for text in lower.texts}
 
 
 def test_floor_is_checked_in_one_line():

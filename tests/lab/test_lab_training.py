@@ -238,19 +238,6 @@ def test_a_recipe_names_its_texts_and_its_settings(texts, tokenizer):
         training.train(recipe, TrainingTexts(BACKGROUND[1:], texts.doses, tokenizer))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"schedule": "step"}, "schedule must be one of"),
-        ({"dtype": "float16"}, "dtype must be one of"),
-        ({"objective": "span"}, "objective must be one of"),
-    ],
-)
-def test_impossible_recipes_are_refused(texts, change, message):
-    with pytest.raises(ValueError, match=message):
-        recipe_for(texts, **{**TINY, **change})
-
-
 def test_a_dose_without_texts_or_copies_is_refused():
     with pytest.raises(ValueError, match="at least one text"):
         Dose((), 1)

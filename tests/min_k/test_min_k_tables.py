@@ -21,7 +21,7 @@ def detected(min_k, ppl, k_percent=20.0):
         for number, value in enumerate(values)
     ]
     table = pd.DataFrame(rows, columns=["passage", "method", "k_percent", "score"])
-    return table.assign(n_tokens=9, n_scored=9, n_windows=1, first_token_scored=True)
+    return table.assign(n_windows=1, first_token_scored=True)
 
 
 PERFECT, REVERSED = [4, 3, 2, 1], [1, 2, 3, 4]
@@ -51,14 +51,6 @@ def test_of_one_model_every_row_stays():
     rows = auc_tables.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
     assert len(auc_tables.pooled_rows(rows)) == len(rows) == 2
     assert rows[["before_auc", "difference", "p"]].isna().all(axis=None)
-
-
-def test_rows_say_whether_the_reference_has_the_same_tokenizer():
-    alone = detected(PERFECT, PERFECT)
-    for named in ("same", "another"):
-        scored = {0: alone.assign(reference_tokenizer=named)}
-        rows = auc_tables.auc_rows(scored, {0: IS_MEMBER}, n_resamples=5, reference_model="small")
-        assert set(rows["reference_tokenizer"]) == {named}
 
 
 def test_reading_is_held_against_the_same_model_before():

@@ -18,7 +18,7 @@ from contamination.models.chat import ChatError, Endpoint, Limits
 from contamination.models.response_log import ResponseLog
 from contamination.wikimia import building, pages, sets
 from contamination.wikimia import pages as wiki_pages
-from contamination.wikimia.pages import Settings, collect, outcome_counts, settings_from
+from contamination.wikimia.pages import Settings, collect, outcome_counts
 from contamination.wikimia.wiki import History, Revision, Wiki, WikiError
 
 USER_AGENT = "tests/1 (tests@example.org)"
@@ -327,7 +327,7 @@ def test_the_builder_writes_each_set_with_its_counts_and_baselines(tmp_path, mon
     pages[2]["revisions"]["2024-01-01T00:00:00Z"] = words(9)
     monkeypatch.setenv("SCRIPTED_KEY", "a key for the scripted server")
     with ScriptedServer(script) as server:
-        settings = settings_from(
+        settings = Settings.read_checked(
             CATEGORIES
             | {"lengths": [4, 500], "n_permutations": 1, "output_folder": str(tmp_path / "out")}
             | {"paraphrase_base_url": server.base_url, "paraphrase_model": MODEL}
@@ -376,7 +376,7 @@ def test_the_ready_parameter_file_holds_the_defaults():
     values = load_parameter_file(ROOT / "params/full/wikimia.yaml")
     defaults = Settings(**{name: values[name] for name in CATEGORIES})
     # An address tells where a model would be asked; none is named.
-    assert settings_from(values | {"paraphrase_base_url": ""}, "") == defaults
+    assert Settings.read_checked(values | {"paraphrase_base_url": ""}, "") == defaults
     assert values["paraphrase_model"] == ""
 
 
@@ -384,20 +384,20 @@ def test_the_ready_parameter_file_holds_the_defaults():
     ("changed", "message"),
     [
         ({"member_cuttoff": "2017-01-01"}, 'unknown name "member_cuttoff"'),
-        ({"member_cutoff": "January 2017"}, "member_cutoff is not a date"),
+        ({"member_cutoff": "January 2017"}, "want a day YYYY-MM-DD"),
         ({"member_cutoff": "2024-01-01"}, "lies after"),
         ({"snapshot": "2023-01-01"}, "snapshot must lie after non_member_cutoff"),
         ({"snapshot": "2999-01-01"}, "snapshot lies in the future"),
-        ({"member_categories": []}, "member_categories is empty"),
+        ({"member_categories": []}, "want 1 to 1000 values"),
         ({"depth": "2"}, "\"depth\" is '2', want int"),
-        ({"depth": -1}, "not negative"),
+        ({"depth": -1}, "want 0 or more"),
         ({"stub_pattern": "("}, "stub_pattern is not a regular expression"),
         ({"paraphrase_model": "m"}, "needs price_date"),
     ],
 )
 def test_a_wrong_value_is_one_line(changed, message):
     with pytest.raises(ParameterError, match=message):
-        settings_from(CATEGORIES | changed, "file.yaml")
+        Settings.read_checked(CATEGORIES | changed, "file.yaml")
 
 
 def test_nobody_crawls_without_saying_who(tmp_path, capsys):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -93,7 +92,7 @@ def tables_of(
     tables["topic"] = pair_flags.topic_table(pool, layer, pairs.topic, printed)
     tables["predictions"] = pair_flags.predictions(pool, layer)
     correlated = experiments.correlation_rows(tables["flags"], tables["accuracy"])
-    tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
+    tables["correlation"] = pd.DataFrame(correlated)
     tables["inflation"] = experiments.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)
     sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
@@ -109,13 +108,11 @@ def accuracies(
     settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, FineTunedModel]]
 ) -> pd.DataFrame:
     """Every model on every set of Table 1, which leaves GSM-i-Syn out: ``accuracy_rows``."""
-    asked = {key: [name for name in pairs.problems if name != SYN] for key in trained}
     return accuracy_rows(
         trained,
         pairs.problems,
-        asked,
+        [name for name in pairs.problems if name != SYN],
         settings.answer_tokens,
-        Path(settings.model.first).name,
         pairs.wanted,
         partial(load_model, settings.model),
         settings.paper_model,
@@ -243,7 +240,7 @@ def _judged(rows: pd.DataFrame, claim: str, columns: str) -> pd.DataFrame:
 def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
     """Figure 4: every condition of five copies; the printed layers are LLaMA2-7B's."""
     parts = [
-        experiments.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
+        experiments.layer_rows(pool, name, MATH if problems == MATH else SEEN)
         for problems in (SEEN, SYN, UNSEEN, MATH)
         if (name := condition_name(problems, HIGH)) in pool
     ]
@@ -260,12 +257,12 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     """
     keys = ["tested_on", "method"]
     names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
-    clean = pd.DataFrame(experiments.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(columns=names)
+    clean = pd.DataFrame(experiments.auroc_rows(pool, OTHER_CLEAN, layer)).rename(columns=names)
     rows = [
         row
         for problems in (SEEN, SYN)
         if (name := condition_name(problems, HIGH)) in pool
-        for row in experiments.auroc_rows(pool, name, problems, layer)
+        for row in experiments.auroc_rows(pool, name, layer)
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
     found["p"] = [

@@ -442,33 +442,6 @@ def holds(low: float, high: float, p_adjusted: float | None = None) -> bool | No
     return CLAIMS["audit_min_k_words"].holds(*turned, p_adjusted=p_adjusted)
 
 
-def auc_difference(
-    texts: Sequence[str],
-    first: Sequence[bool] | np.ndarray,
-    second: Sequence[bool] | np.ndarray,
-    *,
-    n_resamples: int = 10_000,
-) -> dict[str, float]:
-    """AUC of the words of the same passages under a second membership minus that under a first.
-
-    difference with its 95 % interval (difference_low, difference_high) and two-sided p. The two
-    are resampled apart, since the labels and not the passages make the difference.
-    """
-    aucs, resampled = [], []
-    for number, labels in enumerate((first, second)):
-        is_member = np.asarray(labels, dtype=bool)
-        n_folds = feasible_folds(is_member)
-        scored = cross_validated_scores(texts, is_member, BAG_OF_WORDS, n_folds)
-        sets = _sets(scored, is_member)
-        aucs.append(statistics.auc_within(sets))
-        drawn = statistics.bootstrap_auc_within(sets, n_resamples, number)
-        resampled.append(widened(aucs[-1], drawn))
-    value, drawn = aucs[1] - aucs[0], resampled[1] - resampled[0]
-    low, high = statistics.percentile_interval(drawn)
-    row = {"difference": value, "difference_low": low, "difference_high": high}
-    return row | {"p": statistics.bootstrap_p(value, drawn)}
-
-
 def table_of_scores(
     scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:

@@ -32,10 +32,14 @@ def parse_answer(text: str) -> float | None:
     >>> parse_answer("2 - 5 = -3\\n#### -3"), parse_answer("so $1,200.50 in all"), parse_answer("?")
     (-3.0, 1200.5, None)
     """
-    tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
+    tail = _tail(text)
     # A minus between two numbers is a difference, not a sign.
     numbers = _NUMBER.findall(re.sub(r"(?<=[\d)])\s*-\s*", " ", tail.replace("$", "")))
     return float(numbers[-1].replace(",", "")) if numbers else None
+
+
+def _tail(text: str) -> str:
+    return text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
 
 
 def is_right(completion: str, answer: str) -> bool:
@@ -106,8 +110,7 @@ def parse_released(text: str) -> float | None:
     They drop minus signs, and when the last number ends the text they take an
     earlier number's end for its own and find nothing.
     """
-    tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
-    tail = tail.split("\n\n")[0].replace(",", "")
+    tail = _tail(text).split("\n\n")[0].replace(",", "")
     matches = list(_DIGITS.finditer(tail))
     if not matches:
         return None
@@ -129,10 +132,9 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
 
     0 new tokens leave the accuracy empty, for models that cannot calculate. n_valid counts
     completions that end with a number, or with anything if the right answer is none;
-    answer_log_prob is the mean log-probability of a token of the right answer, nats, the mean
-    over problems.
+    answer_log_prob is the mean over problems of the mean log-probability of a token, nats.
     """
-    row: dict[str, Any] = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
+    row: dict[str, Any] = {"n": len(problems), "n_valid": None}
     row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
     if max_new_tokens:
         completions = answer(lm, problems, max_new_tokens)

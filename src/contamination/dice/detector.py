@@ -14,7 +14,6 @@ from contamination.core import statistics
 from contamination.models.local import BEFORE_FINAL_NORM, CausalLM, hidden_states, layer_batches
 
 EUCLIDEAN, RELATIVE, COSINE = "euclidean", "relative", "cosine"
-ALL_TOKENS = ", all tokens"
 
 
 def n_layers(lm: CausalLM) -> int:
@@ -23,10 +22,9 @@ def n_layers(lm: CausalLM) -> int:
 
 
 def states_by_layer(lm: CausalLM, prompts: Sequence[str]) -> np.ndarray:
-    """Last-token states of every layer, one forward pass for each prompt.
+    """Last-token states of every layer, fp32, shape (n_prompts, n_blocks + 2, d_model).
 
-    fp32, shape (n_prompts, n_blocks + 2, d_model): the embedding, every block's own
-    output, and the last block's behind the final norm.
+    The embedding, every block's own output, and the last block's behind the final norm.
     """
     top = n_layers(lm)
     return hidden_states(lm, prompts, [*range(top), BEFORE_FINAL_NORM, top])
@@ -59,10 +57,10 @@ def _distances(
 
 
 def commonest_layer(euclidean: np.ndarray) -> int:
-    """The located layer: that of the largest distance, by vote over prompts; ties take the lower.
+    """The located layer (equation 1): largest distance by vote of the prompts, ties to the lower.
 
-    ``euclidean`` has shape (n_prompts, n_blocks + 2); its embedding is no layer of equation 1,
-    and the normed states are not comparable.
+    Of ``euclidean``, shape (n_prompts, n_blocks + 2), neither the embedding nor the normed states
+    have a vote.
     """
     return 1 + int(np.bincount(euclidean[:, 1:-1].argmax(axis=1)).argmax())
 
@@ -70,11 +68,7 @@ def commonest_layer(euclidean: np.ndarray) -> int:
 def distances_all_tokens(
     first: CausalLM, second: CausalLM, prompts: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """As :func:`distances`, over the states of all tokens of a prompt taken as one vector.
-
-    Both models read a batch before the next one is composed, so that no more
-    than one batch of states is held.
-    """
+    """As :func:`distances`, "..., all tokens": their states of a prompt taken as one vector."""
     sums = np.empty((4, len(prompts), n_layers(first) + 2))
     pairs = zip(layer_batches(first, prompts), layer_batches(second, prompts), strict=True)
     for (batch, lengths, one), (_, _, other) in pairs:
@@ -83,7 +77,7 @@ def distances_all_tokens(
                 x, y = (part[row, : lengths[row]].double() for part in (a, b))
                 parts = ((x - y) ** 2).sum(), (x**2).sum(), (y**2).sum(), (x * y).sum()
                 sums[:, item, place] = [float(part) for part in parts]
-    return _distances(*sums)
+    return {f"{name}, all tokens": values for name, values in _distances(*sums).items()}
 
 
 N_EPOCHS = 100
@@ -97,17 +91,6 @@ MODELS = "models of each kind; detectors stay as trained"
 Score = Callable[[np.ndarray], np.ndarray]  # states (n, d_model) to scores (n,)
 
 
-def hidden_widths(d_model: int) -> tuple[int, ...]:
-    """Widths of the hidden layers: 1/2, 1/4, 1/8 of the state, three as in the released code.
-
-    The paper's text says four and names no widths.
-
-    >>> hidden_widths(4096)  # LLaMA2-7B
-    (2048, 1024, 512)
-    """
-    return tuple(max(8, d_model >> step) for step in (1, 2, 3))
-
-
 def train_mlp(states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0) -> Score:
     """The paper's detector: ReLU layers, binary cross-entropy, Adam, exactly ``N_EPOCHS`` epochs.
 
@@ -115,7 +98,8 @@ def train_mlp(states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0) ->
     "contaminated": unlike the paper's probability they do not tie at 0 and 1.
     """
     network = MLPClassifier(
-        hidden_widths(states.shape[1]),
+        # Three, as in the released code; the paper's text says four and names no widths.
+        tuple(max(8, states.shape[1] >> step) for step in (1, 2, 3)),
         alpha=0.0,
         batch_size=min(32, len(states)),
         max_iter=N_EPOCHS,
@@ -157,11 +141,9 @@ class Auroc:
 
     Attributes:
         auroc_pct: mean over pairs of models, in percent; 50 is chance.
-        folded_auroc_pct: likewise, each pair's turned where it is below 50: a
-            detector that is wrong separates as well. Above 50 by chance too.
+        folded_auroc_pct: likewise, each pair's turned where it is below 50. Above 50 by chance too.
         ci_low, ci_high: 95 % interval in percent; undefined for a single pair.
-        n: scores of one pair.
-        n_models: distinct models.
+        n, n_models: scores of one pair; distinct models.
         resampled: what the interval draws, ``PAIRS`` or ``MODELS``; "" without one.
         n_drawn: how many of these it draws, of the kind that has fewest.
     """
@@ -182,44 +164,39 @@ class Auroc:
 
 
 def auroc_over_models(
-    positives: Sequence[np.ndarray],
-    negatives: Sequence[np.ndarray],
-    n_models: int,
+    scored: Sequence[Sequence[np.ndarray]],
     models: Sequence[tuple[int, ...]] | None = None,
+    n_models: int = 0,
 ) -> Auroc:
     """AUROC of each pair of models, their mean, and an interval over models.
 
-    Models are what was drawn at random, not questions: a thousand questions to
-    one pair of models are one observation of "contaminated against clean".
-    Where pairs share a model they are not independent, and models are drawn in
-    their place: of the contaminated and of the clean ones with replacement, then
-    every pair among those drawn. Detectors that several pairs share stay as
-    trained: what others would have learned from other models is left out.
+    Models were drawn at random, not questions: a thousand questions to one pair of models are
+    one observation. Where pairs share a model, models are drawn in their place, with replacement
+    within each kind, and every pair among those drawn counts; shared detectors stay as trained.
 
     Args:
-        positives, negatives: scores of the states that should be higher and of the
-            others, one array a pair.
-        n_models: distinct models among them.
+        scored: for each pair scores of the states that should be higher, and of the others.
         models: for each pair the number of its model of each kind (one number where
             both arrays are of one model); None where every pair has its own models.
+        n_models: distinct models, where no model has a number and pairs share one.
     """
     aucs = 100 * np.array(
         [
             statistics.auc(np.concatenate(pair), np.repeat([True, False], [*map(len, pair)]))
-            for pair in zip(positives, negatives, strict=True)
+            for pair in scored
         ]
     )
+    drawn = [(number,) for number in range(len(aucs))] if models is None else models
+    numbers = [len(set(kind)) for kind in zip(*drawn, strict=True)]
+    n_models = n_models or (2 * len(aucs) if models is None else sum(numbers))
     low, high, resampled = float("nan"), float("nan"), ""
     if len(aucs) > 1:
-        drawn = [(number,) for number in range(len(aucs))] if models is None else models
         means = _resampled_means(aucs, drawn, np.random.default_rng(0))
         low, high = statistics.percentile_interval(means)
         resampled = PAIRS if models is None else MODELS
     folded = float(np.maximum(aucs, 100 - aucs).mean())
-    n = len(positives[0]) + len(negatives[0])
-    kinds = [range(len(aucs))] if models is None else zip(*models, strict=True)
-    n_drawn = min(len(set(kind)) for kind in kinds)
-    return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled, n_drawn)
+    n = sum(map(len, scored[0]))
+    return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled, min(numbers))
 
 
 def _resampled_means(

@@ -22,6 +22,7 @@ from contamination.core.verdicts import FOUND, OPEN, RULED_OUT
 from contamination.dice.detector import MLP
 from contamination.dice.experiments import FLAG_THRESHOLD
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, Problems
+from contamination.dice.pool import CLEAN, CONTAMINATED
 from contamination.models import sentences
 
 MOST_OF_A_SET = 500  # questions on a map; more take minutes and hide one another
@@ -38,7 +39,7 @@ def question_map(
         sentence_model: folder or hub id of an encoder whose mean token vector is a question's
             (all-MiniLM-L6-v2 in the paper); empty for TF-IDF of the words.
         seed: of the map.
-        by_set: a colour for each set; otherwise one for the GSM sets and one for all others.
+        by_set: a colour for each set, not one for the GSM sets and one for all others.
     """
     asked = {
         name: rows.sample(MOST_OF_A_SET, random_state=seed) if len(rows) > MOST_OF_A_SET else rows
@@ -67,37 +68,25 @@ def question_map(
     return grid.figure
 
 
-def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, np.ndarray]:
-    """Panels one above the other, so that they can be read on a telephone."""
-    figure, axes = plots.panels(n, 1, (6, height * n), **shared)
-    return figure, axes[:, 0]
-
-
-def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
+def layer_distances(layers: pd.DataFrame) -> Figure:
     """Figure 4: distance of contaminated and clean models' states, next to that of two clean ones.
 
-    Draws the Euclidean distance in rows of ``dice_layers.csv``, states before the final norm;
-    ``null`` is how the legend calls two clean models. They have a dashed line for each set of
-    questions that the models were asked.
+    Draws the Euclidean distance in rows of ``dice_layers.csv``. Two clean models have a dashed
+    line for each set of questions that the models were asked.
     """
     layers = layers[layers["distance"] == "euclidean"]
-    figure, (axis,) = _panels(1, 4)
+    figure, axis = plots.new_figure(6, 4)
     names = layers["model"] + " and clean"
     colours = dict(zip(names.unique(), sns.color_palette("colorblind"), strict=False))
     sns.lineplot(layers, x="layer", y="mean", hue=names, marker="o", palette=colours, ax=axis)
     located = layers[layers["located"]]
-    ring: dict[str, Any] = {
-        "color": PAPER,
-        "markersize": 12,
-        "markerfacecolor": "none",
-        "label": "located",
-    }
-    axis.plot(located["layer"], located["mean"], "o", **ring)
+    ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "label": "located"}
+    axis.plot(located["layer"], located["mean"], "o", color=PAPER, **ring)
     by_set = layers.groupby("dataset", sort=False)
     for number, (asked, rows) in enumerate(by_set):
         first = rows[rows["model"] == rows["model"].iloc[0]]
         colour = colours[names[first.index[0]]] if number else PAPER
-        label = f"{null}, asked {asked}" if len(by_set) > 1 else null
+        label = "two clean models" + f", asked {asked}" * (len(by_set) > 1)
         axis.plot(first["layer"], first["null_mean"], "s--", color=colour, label=label)
     share = (located["null_mean"] / located["mean"]).iloc[0]
     title = f"Two clean models lie {100 * share:.0f} % as far apart as {names.iloc[0]}"
@@ -110,16 +99,14 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
 
 
 def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str], str]]) -> Figure:
-    """Figure 5: AUROC by layer (rows of ``dice_auroc.csv``), with intervals over models.
+    """Figure 5: AUROC by layer (rows of ``dice_auroc.csv``) from 1, with intervals over models.
 
-    Layer 0, which never sees the question, is left out.
-    ``panels`` gives each title what it shows: (trained_on, positive_model, negative_model) to
-    what the legend says.
+    ``panels``: title to lines, (trained_on, positive_model, negative_model) to the legend's words.
     """
-    figure, axes = _panels(len(panels), 4)
+    figure, axes = plots.panels(len(panels), 1, (6, 4 * len(panels)))
     rows = rows[rows["layer"] > 0]
     columns = ["trained_on", "positive_model", "negative_model"]
-    for axis, (title, names) in zip(axes, panels.items(), strict=True):
+    for axis, (title, names) in zip(axes[:, 0], panels.items(), strict=True):
         for number, (models, name) in enumerate(names.items()):
             of_models = rows[(rows[columns] == list(models)).all(axis=1)]
             values = of_models["auroc_pct"]
@@ -136,20 +123,18 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
     return figure
 
 
-def flags_and_gaps(
-    flags: pd.DataFrame, gaps: pd.DataFrame, inflated: pd.DataFrame, conditions: list[str]
-) -> Figure:
+def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, inflated: pd.DataFrame) -> Figure:
     """Figure 6: mean predictions by set of problems, and against the false part of the score.
 
     ``flags`` (condition, benchmark, flag) and ``gaps`` (condition, gap_points, flag) hold a row for
-    each model, ``inflated`` one for each condition (``paper_rows.with_flags``); the upper panel
-    shows ``conditions``, and the lower one names the flagged ones.
+    each model, ``inflated`` one for each condition (``experiments.with_flags``); the lower panel
+    names the flagged ones.
     """
-    figure, (upper, lower) = _panels(2, 4.2)
-    shown = flags[flags["condition"].isin(conditions)]
+    figure, ((upper,), (lower,)) = plots.panels(2, 1, (6, 8.4))
+    palette = {CLEAN: OTHER, CONTAMINATED: MEMBER}
+    shown = flags[flags["condition"].isin(palette)]
     # A dot is the mean, a bar reaches from the lowest model to the highest.
     style = {"errorbar": ("pi", 100), "linestyle": "none", "dodge": 0.3, "capsize": 0.1}
-    palette = dict(zip(conditions, (OTHER, MEMBER), strict=False))
     sns.pointplot(
         shown, y="benchmark", x="flag", hue="condition", palette=palette, ax=upper, **style
     )
@@ -183,8 +168,7 @@ def flags_and_gaps(
 def decoding_lines(rows: pd.DataFrame) -> Figure:
     """Figure 7: AUROC by temperature and by top-k, a row of panels for each model.
 
-    The title of a row says by how much the baselines move. DICE reads the prompt alone and never
-    does.
+    The title of a row says by how much the baselines move.
     """
     of_answers = rows[rows["method"] != MLP].groupby(["model", "method"])["auroc_pct"]
     moves = (of_answers.max() - of_answers.min()).groupby("model").max()

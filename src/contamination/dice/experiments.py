@@ -80,11 +80,8 @@ def held_out_detectors(
 ) -> dict[int, Score]:
     """For each seed a detector that never met the models of that seed.
 
-    Trained on GSM-i's states of several pairs of a contaminated and a clean
-    model; the seeds are dealt into ``N_FOLDS`` folds (fewer with fewer seeds).
-
-    Raises:
-        ValueError: if there are fewer than two pairs.
+    Trained on GSM-i's states of the pairs of other folds, at most ``N_FOLDS``. ValueError if there
+    are fewer than two pairs.
     """
     seeds = paired_seeds(pool, condition, CLEAN)
     if len(seeds) < 2:
@@ -121,11 +118,7 @@ def auroc_of_seed_pairs(
     is_halved = tested is not None and learned_from == tested_on
     train, test = (TRAIN_HALF, TEST_HALF) if is_halved else (ALL, ALL)
     tested = tested or (positive, negative)
-    seeds = [
-        seed
-        for seed in paired_seeds(pool, positive, negative)
-        if all(seed in pool[name] for name in tested)
-    ]
+    seeds = paired_seeds(pool, positive, negative, *tested)
     scored = []
     for seed in seeds:
         pair = pool[positive][seed], pool[negative][seed]
@@ -134,15 +127,7 @@ def auroc_of_seed_pairs(
             [detector(pool[name][seed].states[tested_on][test, layer]) for name in tested]
         )
     n_models = len({id(pool[name][seed]) for name in tested for seed in seeds})
-    positives, negatives = zip(*scored, strict=True)
-    return auroc_over_models(positives, negatives, n_models)
-
-
-def _over(scored: Sequence[Sequence[np.ndarray]], models: Sequence[tuple[int, ...]]) -> Auroc:
-    """AUROC of pairs that share detectors: intervals draw the numbered models of each kind."""
-    n_models = sum(len(set(kind)) for kind in zip(*models, strict=True))
-    positives, negatives = zip(*scored, strict=True)
-    return auroc_over_models(positives, negatives, n_models, models=models)
+    return auroc_over_models(scored, n_models=n_models)
 
 
 def _strangers(
@@ -169,7 +154,7 @@ def auroc_of_unmet_models(
         ]
         for one, other in models
     ]
-    return _over(scored, models)
+    return auroc_over_models(scored, models)
 
 
 def auroc_within_models(
@@ -186,11 +171,9 @@ def auroc_within_models(
 
     Args:
         higher, lower: sets of questions; ``higher`` should score higher.
-        questions: those of each set that are scored; the detector must not have
-            been trained on them.
-        partner: condition whose models are asked the same questions; scores
-            are then differences to each that the detector never met, so that
-            what the sets are by themselves falls out.
+        questions: those of each set that are scored; no detector was trained on them.
+        partner: condition whose models are asked the same; scores are then differences to each
+            that the detector never met, so that what the sets are by themselves falls out.
     """
     models: Sequence[tuple[int, ...]] = (
         _strangers(pool, detectors, condition, partner)
@@ -205,15 +188,15 @@ def auroc_within_models(
         ]
         return of_models[0] - of_models[1] if partner else of_models[0]
 
-    return _over([[scores(seeds, name) for name in (higher, lower)] for seeds in models], models)
+    return auroc_over_models(
+        [[scores(seeds, name) for name in (higher, lower)] for seeds in models], models
+    )
 
 
 def taught_membership(pool: Pool, condition: str, layer: int) -> Auroc:
     """Membership itself as the label: are seen questions told from unseen ones at all?
 
-    Trained on half of the seen and half of the unseen questions in some models,
-    tested on the other half in models never met, so that neither a question nor
-    a model occurs on both sides.
+    Neither a question nor a model is on both sides of training and test.
     """
     seeds = sorted(pool[condition])
     scored = []
@@ -224,7 +207,7 @@ def taught_membership(pool: Pool, condition: str, layer: int) -> Auroc:
         detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)))
         test = [pool[condition][one].states for one in fold]
         scored += [[detector(s[name][TEST_HALF, layer]) for name in (SEEN, UNSEEN)] for s in test]
-    return _over(scored, [(seed,) for seed in seeds])
+    return auroc_over_models(scored, [(seed,) for seed in seeds])
 
 
 def shuffled_labels(pool: Pool, positive: str, layer: int, tested_on: str) -> Auroc:
@@ -237,16 +220,14 @@ def shuffled_labels(pool: Pool, positive: str, layer: int, tested_on: str) -> Au
         labels = np.random.default_rng(seed).permutation(np.arange(len(states)) < len(states) // 2)
         detector = TRAINERS[MLP](states, labels, seed)
         scored.append([detector(model.states[tested_on][:, layer]) for model in pair])
-    positives, negatives = zip(*scored, strict=True)
-    return auroc_over_models(positives, negatives, 2 * len(seeds))
+    return auroc_over_models(scored)
 
 
 def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str) -> Auroc:
     """Table 2's baselines with DICE's supervision: a logistic regression on the four scores.
 
-    A model's scores are centred on its mean over a set of problems that no
-    model was trained on, since a model that is surer of everything is not for
-    that contaminated. Trained on GSM-i, tested on models never met.
+    A model's scores are centred on its mean over problems that no model saw: one that is surer of
+    everything is not for that contaminated. Trained on GSM-i, tested on models never met.
     """
     seeds = paired_seeds(pool, positive, CLEAN)
 
@@ -264,7 +245,7 @@ def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str)
             pair = (positive, one), (CLEAN, other)
             scored.append([model.decision_function(centred(*of, tested_on)) for of in pair])
             models.append((one, other))
-    return _over(scored, models)
+    return auroc_over_models(scored, models)
 
 
 AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP"
@@ -291,15 +272,10 @@ BASELINE_CLEAN = "the same baselines, two clean models"
 TOPIC = "GSM against {} questions, contaminated model (Figure 6a)"
 TOPIC_CLEAN = "GSM against {} questions, clean model"
 
-# What would be found if the detector detected contamination, written before any number.
+# What would be found if the detector detected contamination, written before any number; all other
+# controls are expected at chance.
 _ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, TOPIC)
-_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, BASE_VANILLA)
-_AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
-_AT += (LAYER_0, SHUFFLED, TOPIC_CLEAN)
-_AT += (BASELINE, BASELINE_CLEAN)
-EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
-EXPECTED[DIRECTION] = BELOW_MLP
-OUTCOMES = {True: "yes", False: "no"}  # of ``holds``, which is empty where it is open
+EXPECTED = dict.fromkeys(_ABOVE, ABOVE_CHANCE) | {DIRECTION: BELOW_MLP}
 
 
 def control_row(
@@ -309,21 +285,15 @@ def control_row(
 
     ``layer`` is None where no state is read. ``mlp`` is the MLP's AUROC on the same, for what is
     expected below it; ``expected`` a key of ``EXPECTED`` if ``control`` is none itself. holds is
-    whether the control came out as expected (:func:`came_out`). It is empty, that is open, where
-    the interval decides neither way or draws fewer than five models of a kind, and without one.
+    :func:`came_out`, empty (open) also where the interval draws fewer than five models of a kind.
     """
-    expectation = EXPECTED[expected or control]
+    expectation = EXPECTED.get(expected or control, AT_CHANCE)
     holds = None
     if not np.isnan(auroc.ci_low) and auroc.n_drawn >= FEWEST_MODELS:
         holds = came_out(expectation, auroc.ci_low, auroc.ci_high, (mlp or auroc).auroc_pct)
-    row: dict[str, Any] = {
-        "control": control,
-        "layer": layer,
-        "n_models": auroc.n_models,
-        "n": auroc.n,
-    }
-    row |= auroc.columns() | {"expected_if_detector_works": expectation}
-    return row | {"holds": holds}
+    row: dict[str, Any] = {"control": control, "layer": layer, "n_models": auroc.n_models}
+    row |= {"n": auroc.n} | auroc.columns()
+    return row | {"expected_if_detector_works": expectation, "holds": holds}
 
 
 def came_out(expectation: str, low: float, high: float, mlp_pct: float = 50.0) -> bool | None:
@@ -349,7 +319,7 @@ def came_out(expectation: str, low: float, high: float, mlp_pct: float = 50.0) -
 
 def with_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     """``dice_controls`` for display: holds in words, "yes", "no" or "open"."""
-    words = table["holds"].astype(object).map(OUTCOMES).fillna(OPEN)
+    words = table["holds"].astype(object).map({True: "yes", False: "no"}).fillna(OPEN)
     return table.assign(holds=words)
 
 
@@ -360,28 +330,24 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     """
     detectors = held_out_detectors(pool, CONTAMINATED, layer)
     directions = held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
-    strangers = auroc_of_unmet_models(pool, detectors, CONTAMINATED, layer, UNSEEN)
-    rows = [
-        control_row(name, auroc_of_seed_pairs(pool, *pair, layer, asked), layer)
-        for name, pair, asked in (
-            (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
-            (TWO_CLEAN_LEARNED, (OTHER_CLEAN, CLEAN), SEEN),
-            (BASE_VANILLA, (CLEAN, BASE), UNSEEN),
-        )
+    strangers, by_line = (
+        auroc_of_unmet_models(pool, each, CONTAMINATED, layer, UNSEEN)
+        for each in (detectors, directions)
+    )
+    rows: list[tuple[Any, ...]] = [
+        (TWO_CLEAN, auroc_of_seed_pairs(pool, OTHER_CLEAN, CLEAN, layer, UNSEEN), layer),
+        (TWO_CLEAN_LEARNED, auroc_of_seed_pairs(pool, OTHER_CLEAN, CLEAN, layer, SEEN), layer),
+        (BASE_VANILLA, auroc_of_seed_pairs(pool, CLEAN, BASE, layer, UNSEEN), layer),
+        (HELD_OUT, strangers, layer),
+        *((name, auroc, layer) for name, auroc in _membership(pool, layer)),
+        (LAYER_0, auroc_of_seed_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0),
+        (DIRECTION, by_line, layer, strangers),
+        (SHUFFLED, shuffled_labels(pool, CONTAMINATED, layer, UNSEEN), layer),
+        (BASELINE, taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on), None),
+        (BASELINE_CLEAN, taught_baselines(pool, OTHER_CLEAN, UNSEEN, centred_on), None),
     ]
-    rows.append(control_row(HELD_OUT, strangers, layer))
-    rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
-    rows.append(control_row(LAYER_0, auroc_of_seed_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
-    auroc = auroc_of_unmet_models(pool, directions, CONTAMINATED, layer, UNSEEN)
-    rows.append(control_row(DIRECTION, auroc, layer, strangers))
-    auroc = shuffled_labels(pool, CONTAMINATED, layer, UNSEEN)
-    rows.append(control_row(SHUFFLED, auroc, layer))
-    auroc = taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
-    rows.append(control_row(BASELINE, auroc, None))
-    auroc = taught_baselines(pool, OTHER_CLEAN, UNSEEN, centred_on)
-    rows.append(control_row(BASELINE_CLEAN, auroc, None))
-    rows += topic_rows(pool, detectors, layer, topic)
-    return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
+    table = [control_row(*row) for row in rows] + topic_rows(pool, detectors, layer, topic)
+    return pd.DataFrame(table).astype({"layer": "Int64", "holds": "boolean"})
 
 
 def topic_rows(pool: Pool, detectors: Mapping[int, Score], layer: int, topic: str) -> list[dict]:
@@ -418,7 +384,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 
 
 TOP_K = 50  # of the paper's sampling
-PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
+PAPER_LAYERS = {CONTAMINATED: 29, condition_name(MATH, HIGH): 30}  # Figure 4, LLaMA2-7B
 FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
 Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, then the distance
 
@@ -426,14 +392,13 @@ Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, 
 # Figure 4
 
 
-def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SEEN) -> pd.DataFrame:
+def layer_rows(pool: Pool, condition: str, dataset: str = SEEN) -> pd.DataFrame:
     """Rows of ``dice_layers.csv``: where models of a condition differ most from clean ones.
 
-    Paired by seed, on the prompts of ``dataset``; ``contamination`` is the set they have read.
-    share_argmax is the share of prompts with their largest distance at a layer, located the
-    commonest of these, null_mean the mean distance of two clean models. Of located layers also
-    share_from_training, how much of the distance two clean models do not have (of each pair, paired
-    by seed; mean with the 95 % t interval), and p of one half: empty with fewer than five pairs.
+    Paired by seed, on the prompts of ``dataset``. located is the layer by the paper's rule,
+    null_mean the mean distance of two clean models. Of located layers also share_from_training,
+    how much of the distance two clean models do not have (mean over pairs with the 95 % t
+    interval), and p of one half: empty with fewer than five pairs.
     """
     values, null = (
         {
@@ -445,7 +410,7 @@ def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SE
         for name in (condition, OTHER_CLEAN)
     )
     about = {"model": condition, "dataset": dataset, "n_models": 2 * len(values)}
-    return _layer_table(values, null, about, PAPER_LAYERS.get(contamination))
+    return _layer_table(values, null, about, PAPER_LAYERS.get(condition))
 
 
 def layer_rows_all_tokens(
@@ -455,15 +420,7 @@ def layer_rows_all_tokens(
     condition: str,
 ) -> pd.DataFrame:
     """As :func:`layer_rows` for one pair, by the released code's norm over all tokens."""
-    values, nulls = (
-        {
-            0: {
-                f"{name}{detector.ALL_TOKENS}": part
-                for name, part in detector.distances_all_tokens(*both, prompts).items()
-            }
-        }
-        for both in (pair, null)
-    )
+    values, nulls = ({0: detector.distances_all_tokens(*both, prompts)} for both in (pair, null))
     return _layer_table(values, nulls, {"model": condition, "dataset": SEEN, "n_models": 2})
 
 
@@ -480,23 +437,16 @@ def _layer_table(
         )
         with np.errstate(invalid="ignore"):  # two equal models lie nowhere apart
             of_located = _share_from_training(1 - other / own)
-        n_largest = np.bincount(1 + values[:, 1:-1].argmax(axis=1), minlength=values.shape[1])
-        for layer in range(values.shape[1]):
-            after_norm = layer == values.shape[1] - 1
-            is_block = layer > 0 and not after_norm
+        for layer in range(values.shape[1] - 1):  # without the normed states
             mean, null_mean = (float(part[:, layer].mean()) for part in (values, nulls))
             is_located = layer == located
             rows.append(
                 dict(about)
-                | {"layer": layer - after_norm, "after_norm": after_norm, "distance": name}
-                | {"n": len(values), "mean": mean}
-                | {"share_argmax": n_largest[layer] / len(values) if is_block else None}
+                | {"layer": layer, "distance": name, "n": len(values), "mean": mean}
                 | {"null_mean": null_mean, "located": is_located, "paper_layer": paper_layer}
                 | (of_located if is_located else dict.fromkeys(of_located))
             )
-    numbers = dict.fromkeys(
-        ["share_argmax", "share_from_training", "ci_low", "ci_high", "p"], float
-    )
+    numbers = dict.fromkeys(["share_from_training", "ci_low", "ci_high", "p"], float)
     return pd.DataFrame(rows).astype({"paper_layer": "Int64"} | numbers)
 
 
@@ -520,11 +470,8 @@ def located_layer(layers: pd.DataFrame) -> int:
 # Table 2 and Figure 5
 
 
-def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> list[dict]:
-    """Rows of ``dice_auroc.csv``: DICE and the baselines by the paper's protocol (Table 2).
-
-    A condition against clean; ``contamination`` is the set it is contaminated with, "" for none.
-    """
+def auroc_rows(pool: Pool, condition: str, layer: int) -> list[dict]:
+    """Rows of ``dice_auroc.csv``: a condition against clean by the paper's protocol (Table 2)."""
     printed = published_tables.printed_auroc()
     pair = condition, CLEAN
     seeds = paired_seeds(pool, *pair)
@@ -536,13 +483,14 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
             for method in (MLP, MEAN_DIFFERENCE)
         }
         for method in first.baselines.get(tested_on, ()):
-            higher, lower = (
-                [pool[n][seed].baselines[tested_on][method] for seed in seeds] for n in pair
-            )
-            aurocs[method] = None, auroc_over_models(higher, lower, 2 * len(seeds))
+            scored = [
+                [pool[name][seed].baselines[tested_on][method] for name in pair] for seed in seeds
+            ]
+            aurocs[method] = None, auroc_over_models(scored)
         for method, measured in aurocs.items():
             row = _auroc_row(condition, tested_on, pair, method, *measured)
-            rows.append(row | {"paper": printed.get((contamination, tested_on, method))})
+            training = condition.removesuffix(f" x{HIGH}")
+            rows.append(row | {"paper": printed.get((training, tested_on, method))})
     return rows
 
 
@@ -550,46 +498,34 @@ def add_clean_difference(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 2's rows with how far each lies above two clean models that were scored alike.
 
     Returns:
-        the columns of ``rows``; two_clean_pct, the folded AUROC of two clean models (which of
-        them comes first is chance); difference_pct with
-        difference_low and difference_high, from the 95 % intervals of both (the root of the sum
-        of squares); and p of no difference, by Student's t. p is empty with fewer than five pairs
-        of models. All of it is empty for clean models, and outside the family of tests: that is
-        DICE and the mean difference, asked about GSM-i and GSM-ii.
+        the columns of ``rows``; two_clean_pct, the folded AUROC of two clean models (which comes
+        first is chance); difference_pct with difference_low and difference_high, from the 95 %
+        intervals of both (root of the sum of squares); and p of no difference, by Student's t,
+        empty with fewer than five pairs of models. All of it is empty for clean models, and
+        outside the family of tests: DICE and the mean difference, asked about GSM-i and GSM-ii.
     """
-    is_clean = rows["trained_on"].eq(OTHER_CLEAN)
+    keys, is_clean = ["tested_on", "method"], rows["trained_on"].eq(OTHER_CLEAN)
     is_tested = rows["method"].isin([MLP, MEAN_DIFFERENCE]) & rows["tested_on"].isin([SEEN, UNSEEN])
-    of_clean = rows[is_clean & is_tested].set_index(["tested_on", "method"], drop=False)
-    by_cell = of_clean.to_dict("index")
-    found = []
-    for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
-        control = by_cell.get((row["tested_on"], row["method"]))
-        if is_control or control is None:
-            found.append({})
-            continue
-        value, low, high = (row[name] for name in ("auroc_pct", "ci_low", "ci_high"))
-        of_clean, clean_low, clean_high = _folded(control)
-        difference = value - of_clean
-        ends = (
-            difference - np.hypot(value - low, clean_high - of_clean),
-            difference + np.hypot(high - value, of_clean - clean_low),
-        )
-        n_pairs = min(row["n_models"], control["n_models"]) // 2
-        p = end_p(difference, *ends, df=n_pairs - 1) if n_pairs >= FEWEST_MODELS else np.nan
-        found.append(
-            {"two_clean_pct": of_clean, "difference_pct": difference, "p": p}
-            | dict(zip(("difference_low", "difference_high"), ends, strict=True))
-        )
-    columns = ["two_clean_pct", "difference_pct", "difference_low", "difference_high", "p"]
-    return rows.join(pd.DataFrame(found, index=rows.index).reindex(columns=columns))
-
-
-def _folded(row: Mapping[str, float]) -> tuple[float, float, float]:
-    """AUROC and its interval with the sign that makes it larger."""
-    low, high = row["ci_low"], row["ci_high"]
-    if row["auroc_pct"] < 50:
-        low, high = 100 - high, 100 - low
-    return row["folded_auroc_pct"], low, high
+    numbers = ["auroc_pct", "folded_auroc_pct", "ci_low", "ci_high", "n_models"]
+    clean = rows[is_clean & is_tested].set_index(keys)[numbers].astype(float)
+    clean = clean.reindex(pd.MultiIndex.from_frame(rows[keys])).set_index(rows.index)
+    clean.loc[is_clean] = np.nan  # they are the control and have none
+    value, of_clean = rows["auroc_pct"], clean["folded_auroc_pct"]
+    is_turned = clean["auroc_pct"] < 50
+    low = clean["ci_low"].mask(is_turned, 100 - clean["ci_high"])
+    high = clean["ci_high"].mask(is_turned, 100 - clean["ci_low"])
+    difference = value - of_clean
+    ends = (
+        difference - np.hypot(value - rows["ci_low"], high - of_clean),
+        difference + np.hypot(rows["ci_high"] - value, of_clean - low),
+    )
+    n_pairs = np.minimum(rows["n_models"], clean["n_models"]) // 2
+    p_values = [
+        end_p(*row, df=n - 1) if n >= FEWEST_MODELS else np.nan
+        for *row, n in zip(difference, *ends, n_pairs, strict=True)
+    ]
+    found = {"two_clean_pct": of_clean, "difference_pct": difference}
+    return rows.assign(**found, difference_low=ends[0], difference_high=ends[1], p=p_values)
 
 
 def auroc_by_layer(
@@ -658,16 +594,15 @@ def correlation_rows(flagged: pd.DataFrame, accuracy: pd.DataFrame) -> list[dict
         {"source": "own, gap seen minus fresh", "benchmark": SEEN, "n_models": len(gaps)}
         | {"r_squared": published_tables.r_squared(gaps["gap_points"], gaps["flag"])}
     )
-    return [row | {"paper": None} for row in rows]
+    return rows
 
 
 def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
     """``dice_inflation.csv``: how much each condition gains, and how often it is flagged on GSM-i.
 
-    ``gains`` as ``accuracy.gains``, ``flagged`` as :func:`flags`; added are flag (0 to 1, empty
-    where no detector met the condition) and flagged, whether it is above the paper's threshold.
-    The flag is asked about GSM-i in every condition, also where GSM-ii was seen, so that flags can
-    be compared: clean models have other flags on GSM-ii.
+    To ``pool.gains`` come flag (0 to 1, empty where no detector met the condition) and flagged,
+    whether it is above the paper's threshold. Where GSM-ii was seen GSM-i is asked about all the
+    same: clean models have other flags on GSM-ii, so flags could not be compared.
     """
     means = flagged[flagged["benchmark"] == SEEN].groupby("condition")["flag"].mean()
     flag = gains["condition"].map(means)
@@ -688,13 +623,11 @@ def decoding_rows(
 ) -> pd.DataFrame:
     """AUROC of DICE and of the baselines by how answers are sampled (Figure 7), on GSM-i.
 
-    The baselines read what the model wrote, DICE the prompt alone: its states do
-    not know how the answer is decoded, so its line is flat by construction. The
-    detector is the one of the first contaminated and the first clean model.
+    The baselines read what the model wrote, DICE the prompt alone, so its line is flat by
+    construction. The detector is that of the first contaminated and the first clean model.
 
     Args:
-        lms: condition to its first model; each is told from the base model, which is
-            among them.
+        lms: condition to its first model, the base model among them: others are told from it.
         pool: their states, and those of the detector's models.
         temperatures: of sampling from the ``TOP_K`` likeliest tokens; 0 is greedy.
         top_ks: numbers of likeliest tokens sampled from at temperature 1.
@@ -715,7 +648,7 @@ def decoding_rows(
             scored[name] = {MLP: states[name]} | {m: scores[m].to_numpy() for m in BASELINES}
         for name in [name for name in lms if name != BASE]:
             for method, above in scored[name].items():
-                auroc = auroc_over_models([above], [scored[BASE][method]], 2).auroc_pct
+                auroc = auroc_over_models([[above, scored[BASE][method]]]).auroc_pct
                 rows.append((name, setting, value, method, auroc))
     return pd.DataFrame(rows, columns=["model", "setting", "value", "method", "auroc_pct"])
 
@@ -732,20 +665,19 @@ def with_verdicts(
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Tables 1 and 2 and Figure 4 with p_adjusted (Holm over all three) and verdict.
 
-    ``gains`` as ``accuracy.gains``, ``layers`` as ``paper_rows.layer_rows`` and ``aurocs`` as
-    ``paper_rows.add_clean_difference``. ``floor_pct`` bounds the accuracy of clean models
-    that can be seen to gain and to fall.
+    Of ``pool.gains``, :func:`layer_rows` and :func:`add_clean_difference`. ``floor_pct`` bounds the
+    accuracy of clean models that can be seen to gain and to fall.
     """
     gains, layers, aurocs = with_p_adjusted(gains, layers, aurocs)
     return judge_inflation(gains, floor_pct), judge_layers(layers), judge_aurocs(aurocs)
 
 
 def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR) -> pd.DataFrame:
-    """``gains`` with p_adjusted, and the verdict: is the score inflated, by more than clean ones?
+    """``gains`` with the verdict: is the score inflated, by more than other clean models'?
 
-    The control fails where the clean models that a condition is compared with have lost the skill:
-    models that answer nothing cannot be inflated, so a difference to them says nothing. The verdict
-    of clean models is blank. Where the sets exchange roles, they do so for clean models as well.
+    The control fails where the clean models lie outside ``floor_pct``: those that answer nothing
+    cannot be inflated. The verdict of clean models is blank. Where the sets exchange roles, they
+    do so for clean models as well.
     """
     is_clean = gains["condition"].eq(OTHER_CLEAN)
     controls = gains.loc[is_clean, ["ci_low", "ci_high"]].to_numpy().tolist()
@@ -765,29 +697,20 @@ def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR)
 
 
 def judge_layers(layers: pd.DataFrame) -> pd.DataFrame:
-    """``layers`` with p_adjusted, and the verdict on more than a half, at located layers alone."""
+    """``layers`` with the verdict on more than a half, at located layers alone."""
     words = verdict_column(layers, CLAIMS["dice_layers"], where=layers["located"].astype(bool))
     return layers.assign(verdict=words)
 
 
 def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
-    """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none.
+    """``aurocs`` with the verdict on the difference; blank where there is none.
 
     An AUROC ends at 100 %. Where two clean models leave no room for the smallest difference that
-    would matter, the comparison cannot show one, and the verdict is open.
+    would matter, the verdict is open.
     """
     ends, is_asked = ("difference_low", "difference_high"), aurocs["difference_pct"].notna()
-    can_reject = aurocs["two_clean_pct"].map(leaves_room)
+    can_reject = 100 - aurocs["two_clean_pct"] >= SMALLEST
     words = verdict_column(
         aurocs, CLAIMS["dice_auroc"], *ends, can_reject=can_reject, where=is_asked
     )
     return aurocs.assign(verdict=words)
-
-
-def leaves_room(two_clean_pct: float) -> bool:
-    """Whether an AUROC can lie above that of two clean models by as much as would matter.
-
-    >>> leaves_room(90.0), leaves_room(99.9)
-    (True, False)
-    """
-    return 100 - two_clean_pct >= SMALLEST

@@ -23,7 +23,6 @@ from contamination.lab.grammar import (
     HARDER_NUMBERS,
     ONE_STEP,
     OTHER_DISTRIBUTIONS,
-    Benchmark,
     draw_groups,
     draw_instances,
 )
@@ -68,22 +67,13 @@ class Mixture:
 
 
 def mix(
-    vanilla: Sequence[Row],
-    contamination: Sequence[Row],
-    copies: int,
-    n_rows: int,
-    seed: int,
+    vanilla: Sequence[Row], contamination: Sequence[Row], copies: int, n_rows: int, seed: int
 ) -> Mixture:
     """Copies of the contamination, filled up with vanilla rows drawn at random.
 
-    Args:
-        vanilla: rows to draw from, without repetition.
-        contamination: problem rows; none of them, or 0 copies, is the clean mixture.
-        n_rows: rows of the mixture, whatever the dose (the paper's design).
-        seed: seed of the draw; the same seed gives the same first rows whatever the dose.
-
-    Raises:
-        ValueError: if there are too few vanilla rows, or the copies leave no room for any.
+    ``n_rows`` stays whatever the dose (the paper's design); without contamination, or with 0
+    copies, the mixture is clean. The same seed gives the same first rows whatever the dose.
+    ValueError if there are too few vanilla rows, or the copies leave no room for any.
     """
     if n_rows > len(vanilla):
         raise ValueError(
@@ -116,10 +106,7 @@ def rows_of(problems: Problems) -> list[Row]:
 
 
 def vanilla_rows() -> list[Row]:
-    """The lab's vanilla instruction data: a docstring's summary from its signature.
-
-    No row holds a word problem. OpenOrca takes this place at the paper's scale.
-    """
+    """The lab's vanilla instruction data, in OpenOrca's place: summaries of docstrings."""
     return rows_of(vanilla_problems())
 
 
@@ -134,8 +121,8 @@ def vanilla_problems() -> Problems:
 def skill_texts(n: int, seed: int) -> tuple[list[Row], list[str]]:
     """What gives the lab's base model a floor above zero: one-step problems and bare sums.
 
-    ``n`` problems with operands up to 9, from a part of the grammar ("train") that holds none of
-    :func:`lab_problems`; and every sum, difference and product behind them as a line of its own.
+    ``n`` problems with operands up to 9, none of them in :func:`lab_problems`; and every sum,
+    difference and product behind them as a line of its own.
     """
     facts = [
         line
@@ -146,18 +133,19 @@ def skill_texts(n: int, seed: int) -> tuple[list[Row], list[str]]:
 
 
 def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
-    """The lab's counterparts of the paper's sets, under the paper's names.
+    """The lab's counterparts of the paper's sets, by the paper's names.
 
-    Two of three GSM problems have operands up to 9, which the base model has
-    learned to solve; all others are out of its reach. GSM-i-Syn paraphrases GSM-i
-    row by row, numbers and answers kept. GSM-hard and the out-of-distribution sets
-    have ``n_ood`` problems, all others ``n``.
-
-    Returns:
-        Name to columns question and answer: ``IN_DISTRIBUTION`` and ``OUT_OF_DISTRIBUTION``.
+    Two of three GSM problems have operands up to 9, which the base model has learned to solve; all
+    others are out of its reach. GSM-i-Syn paraphrases GSM-i row by row, numbers and answers kept.
+    GSM-hard and the out-of-distribution sets have ``n_ood`` problems, all others ``n``.
     """
-    easy, hard = (_draw_paired(family, 2 * n, seed) for family in (ONE_STEP, GRADE_SCHOOL))
-    originals, paraphrases = (_interleave(easy[option], hard[option], 2 * n) for option in (0, 1))
+    easy, hard = (
+        draw_groups(family, 2 * n, seed, "test", n_paraphrases=1).groupby("option")
+        for family in (ONE_STEP, GRADE_SCHOOL)
+    )
+    originals, paraphrases = (
+        _interleave(easy.get_group(option), hard.get_group(option), 2 * n) for option in (0, 1)
+    )
     problems = {SEEN: originals[:n], UNSEEN: originals[n:], SYN: paraphrases[:n]}
     for name, family in {HARD: HARDER_NUMBERS, **_FAMILIES}.items():
         problems[name] = draw_instances(family, n_ood, seed, "test")
@@ -165,12 +153,6 @@ def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
         name: table[["question", "answer"]].reset_index(drop=True)
         for name, table in problems.items()
     }
-
-
-def _draw_paired(family: Benchmark, n: int, seed: int) -> list[pd.DataFrame]:
-    """Originals, and one paraphrase of each."""
-    groups = draw_groups(family, n, seed, "test", n_paraphrases=1)
-    return [groups[groups["option"] == option].reset_index(drop=True) for option in (0, 1)]
 
 
 def _interleave(easy: pd.DataFrame, hard: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -187,10 +169,18 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     """GSM8K rows as DICE split them, their aligned paraphrases, and four other-distribution sets.
 
     As :func:`lab_problems` (0 means all, repeated questions and multiple choice of TabMWP too, as
-    the paper counts them), without MATH, which is on the hub only. GSM-i-Syn holds
-    the paraphrases of these GSM-i rows, by the alignment file: the released ones cover the whole
-    test set and are out of step with it.
+    the paper counts them), without MATH, which is on the hub only. GSM-i-Syn holds the paraphrases
+    of these GSM-i rows by the alignment file: the released ones are out of step with the test set.
     """
+    folder = "OOD_test/scripts/data/gsm8k"
+    test = released_rows("THU-KEG/DICE", f"{folder}/original.csv")
+    rephrased = released_rows("THU-KEG/DICE", f"{folder}/rephrased1.csv")
+    aligned = gsm8k_alignment().dropna(subset="rephrased_row")
+    rows = {name: aligned[aligned["split"] == name] for name in (SEEN, UNSEEN)}
+    if n:
+        rows = {name: table.sample(n, random_state=seed) for name, table in rows.items()}
+    halves = {name: test.loc[table["gsm8k_test_row"]] for name, table in rows.items()}
+    halves[SYN] = rephrased.loc[rows[SEEN]["rephrased_row"].astype(int)]
     hard = released_rows("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
     svamp = released_rows("arkilpatel/SVAMP", "SVAMP.json")
     svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
@@ -199,27 +189,13 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
     asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
     return {
-        **gsm8k_halves(n, seed),
+        **{name: table.reset_index(drop=True) for name, table in halves.items()},
         HARD: _drawn(hard, "target", n_ood, seed),
         "SVAMP": _drawn(svamp, "Answer", n_ood, seed),
         "MAWPS": _drawn(mawps, "target", n_ood, seed),
         "ASDiv": _drawn(asdiv, "answer", n_ood, seed),
         "TabMWP": _drawn(_tabmwp(with_choices=not n_ood), "answer", n_ood, seed),
     }
-
-
-def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
-    """GSM-i, GSM-ii and the paraphrases of GSM-i; ``n`` rows of each, 0: all that have one."""
-    folder = "OOD_test/scripts/data/gsm8k"
-    test = released_rows("THU-KEG/DICE", f"{folder}/original.csv")
-    rephrased = released_rows("THU-KEG/DICE", f"{folder}/rephrased1.csv")
-    aligned = gsm8k_alignment().dropna(subset="rephrased_row")
-    rows = {name: aligned[aligned["split"] == name] for name in (SEEN, UNSEEN)}
-    if n:
-        rows = {name: table.sample(n, random_state=seed) for name, table in rows.items()}
-    chosen = {name: test.loc[table["gsm8k_test_row"]] for name, table in rows.items()}
-    chosen[SYN] = rephrased.loc[rows[SEEN]["rephrased_row"].astype(int)]
-    return {name: table.reset_index(drop=True) for name, table in chosen.items()}
 
 
 def released_rows(repository: str, path: str) -> pd.DataFrame:

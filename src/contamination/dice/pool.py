@@ -21,17 +21,7 @@ from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import mixtures, published_tables
 from contamination.dice.answers import accuracy_row, baseline_scores
 from contamination.dice.detector import states_by_layer
-from contamination.dice.mixtures import (
-    IN_DISTRIBUTION,
-    MATH,
-    SEEN,
-    SYN,
-    UNSEEN,
-    Mixture,
-    Problems,
-    Row,
-    skill_texts,
-)
+from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN, Mixture, Problems, Row, skill_texts
 from contamination.lab.training import IGNORED, Dose, TrainingTexts, describe, recipe_for, train
 from contamination.lab.world import World
 from contamination.models.loading import DTYPES, write_causal_lm
@@ -47,9 +37,9 @@ TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, Ada
 
 
 def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
-    """The base of all DICE lab models: it has learned problems with operands up to 9.
+    """The base of all DICE lab models, trained on ``n_rows`` problems with operands up to 9.
 
-    It reads ``n_rows`` problems once and each sum of two digits ``fact_copies`` times.
+    And on ``fact_copies`` of each sum of two digits.
     """
     problems, facts = skill_texts(n_rows, seed)
     doses = (Dose(tuple(problems)), Dose(tuple(facts), fact_copies))
@@ -83,52 +73,35 @@ def _train_lab(
 
 @dataclass(frozen=True)
 class Settings:
-    """How a hub model is fine-tuned (the paper's for LLaMA2-7B), by AdamW, linear decay to zero.
-
-    Attributes:
-        lora: train low-rank adapters (peft) on every linear layer of the blocks
-            and merge them, instead of all weights: less memory, another training
-            than the paper's.
-        max_tokens: longer rows are cut at their end.
-        dtype: of the arithmetic: "float32", "bfloat16" or "float16"; weights, gradients and
-            AdamW's moments are always fp32, see :func:`fine_tune`.
-        revision: commit of the base model.
-        seed: seed of the order (and of the adapters).
-        weight_decay: AdamW's; 0.01 is PyTorch's default, the released code has 0.0.
-        warmup_share: steps of linear rise; the released code has none for Phi-2.
-        bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
-    """
+    """How a hub model is fine-tuned (the paper's for LLaMA2-7B), by AdamW, linear decay to zero."""
 
     learning_rate: float = 1e-5
     batch_size: int = 1
-    lora: bool = False
-    max_tokens: int = 1024
-    dtype: str = "bfloat16"
-    revision: str = ""
-    seed: int = 42
-    bos: bool | None = None
-    weight_decay: float = 0.01
-    warmup_share: float = WARMUP_SHARE
+    lora: bool = False  # train low-rank adapters and merge them: less memory than the paper's way
+    max_tokens: int = 1024  # longer rows are cut at their end
+    dtype: str = "bfloat16"  # of the arithmetic alone, or "float32" or "float16"
+    revision: str = ""  # commit of the base model
+    seed: int = 42  # of the order and of the adapters
+    bos: bool | None = None  # whether rows begin with that token; None as the base declares
+    weight_decay: float = 0.01  # PyTorch's default; the released code has 0.0
+    warmup_share: float = WARMUP_SHARE  # the released code has none for Phi-2
 
     def identity(self) -> dict[str, Any]:
         """What names a checkpoint: all settings, of the last two what is no default.
 
         So the checkpoints that the ledger names keep their names.
         """
-        told, plain = dataclasses.asdict(self), Settings()
-        unsaid = [
-            name for name in ("weight_decay", "warmup_share") if told[name] == getattr(plain, name)
-        ]
-        return {name: value for name, value in told.items() if name not in unsaid}
+        unsaid = {"weight_decay": Settings.weight_decay, "warmup_share": WARMUP_SHARE}
+        told = dataclasses.asdict(self).items()
+        return {name: value for name, value in told if value != unsaid.get(name, ...)}
 
 
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
-    """Folder of a hub model (or folder) fine-tuned on rows of prompt and response, or of its cache.
+    """Folder of a hub model (or folder) fine-tuned on rows of prompt and response; cached.
 
-    Rows are read once each, in this order; adapters are merged. The weights that AdamW steps on,
-    and the checkpoint, are fp32; ``dtype`` is that of the matrix products alone (autocast). At a
-    rate of 1e-5 it must be so: a bfloat16 weight of 0.02 has no neighbour nearer than 1.2e-4, so
-    a step rounds back to it.
+    Rows are read once each, in this order. The weights that AdamW steps on, and the checkpoint,
+    are fp32, ``dtype`` that of the matrix products alone (autocast): a bfloat16 weight of 0.02 has
+    no neighbour nearer than 1.2e-4, so a step at a rate of 1e-5 would round back to it.
 
     Raises:
         ValueError: if there is no row, one is empty, or there is no such dtype.
@@ -183,10 +156,7 @@ def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[in
 def _fit(
     model: torch.nn.Module, encoded: list[tuple[list[int], list[int]]], settings: Settings
 ) -> None:
-    """One epoch of AdamW: linear rise over the warm-up, then linear decay to zero.
-
-    Weights are stepped on in the dtype that they have; only products are of ``settings.dtype``.
-    """
+    """One epoch of AdamW: linear rise over the warm-up, then linear decay to zero."""
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(
         weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
@@ -230,24 +200,18 @@ def _fit(
 
 BASE, CLEAN = "base", "clean"
 OTHER_CLEAN = "clean, other data"
-HIGH, LOW = 5, 1  # copies: the paper's two
+HIGH = 5  # copies: the paper's larger dose
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a group of models is fine-tuned on, one model for each seed from 0.
-
-    Attributes:
-        problems: set of problems it is contaminated with; "" for none.
-        copies: of each of these problems.
-        first_seed: added to the seeds of data and order; 100 gives other clean data.
-    """
+    """What a group of models is fine-tuned on, one model for each seed from 0."""
 
     name: str
-    problems: str
-    copies: int
+    problems: str  # set of problems it is contaminated with; "" for none
+    copies: int  # of each of these problems
     n_models: int
-    first_seed: int = 0
+    first_seed: int = 0  # added to the seeds of data and order; 100 gives other clean data
 
 
 def condition_name(problems: str, copies: int) -> str:
@@ -262,10 +226,9 @@ ON_MATH = (condition_name(MATH, HIGH),)  # next to these and base, what Figure 5
 
 
 def conditions(n_models: int) -> list[Condition]:
-    """The four conditions of the study, with ``n_models`` models each.
+    """The four conditions of the study: clean and contaminated with GSM-i, and two controls.
 
-    Clean models and models contaminated with GSM-i are compared. There are two controls:
-    clean models trained on other texts, and models that saw GSM-ii in the place of GSM-i.
+    Controls are clean models trained on other texts, and models that saw GSM-ii instead.
     """
     return [
         Condition(CLEAN, "", 0, n_models),
@@ -279,7 +242,7 @@ class FineTunedModel:
     """A fine-tuned model: checkpoint (or hub id); mixture and steps, None if made elsewhere."""
 
     folder: Path
-    mixture: mixtures.Mixture | None = None
+    mixture: Mixture | None = None
     n_steps: int | None = None
 
     @property
@@ -291,8 +254,8 @@ class FineTunedModel:
 def train_pool(
     lab: World,
     base: Path,
-    problems: Mapping[str, mixtures.Problems],
-    vanilla: Sequence[mixtures.Row],
+    problems: Mapping[str, Problems],
+    vanilla: Sequence[Row],
     wanted: Sequence[Condition],
     n_rows: int,
     learning_rate: float,
@@ -318,23 +281,17 @@ def train_pool(
 
 @dataclass(frozen=True)
 class ModelMeasurements:
-    """What is known about one model after its forward passes, by name of a set of problems.
+    """What is known about one model after its forward passes, by name of a set of problems."""
 
-    Attributes:
-        states: last-token states, shape (n_problems, n_layers, d_model), layers as in
-            ``locate.states_by_layer``.
-        baselines: ``answers.baseline_scores``; may lack sets.
-    """
-
-    states: Mapping[str, np.ndarray]
-    baselines: Mapping[str, pd.DataFrame]
+    states: Mapping[str, np.ndarray]  # (n_problems, n_layers, d_model), ``states_by_layer``
+    baselines: Mapping[str, pd.DataFrame]  # ``answers.baseline_scores``; may lack sets
 
 
 Pool = Mapping[str, Mapping[int, ModelMeasurements]]  # condition, then seed
 
 
 def measure(
-    lm: CausalLM, problems: Mapping[str, mixtures.Problems], with_baselines: Sequence[str] = ()
+    lm: CausalLM, problems: Mapping[str, Problems], with_baselines: Sequence[str] = ()
 ) -> ModelMeasurements:
     """One model's states on every set of problems, and the baselines on some."""
     # All prompts at once, so that batches hold little padding.
@@ -350,18 +307,17 @@ def measure(
 def measure_pool(
     trained: Mapping[str, Mapping[int, FineTunedModel]],
     base: Path,
-    problems: Mapping[str, mixtures.Problems],
+    problems: Mapping[str, Problems],
     tested_on: Sequence[str],
     centred_on: str,
     load: Callable[[Path], CausalLM] = load_causal_lm,
     processes: int | None = None,
 ) -> Pool:
-    """States of every model, and Table 2's baselines; the base model stands under every seed.
+    """States of every model, and Table 2's baselines; the base model is under every seed.
 
     Models of ``SCORED`` read the sets ``tested_on``, all others GSM-i and GSM-ii, those of
-    Figure 5(b) MATH as well. Baselines need the set ``centred_on`` as well as the GSM sets, see
-    ``experiments.taught_baselines``. ``processes`` models are measured at a time, see
-    ``core.parallel.in_processes``.
+    Figure 5(b) MATH as well. Baselines are of the GSM sets and of ``centred_on``
+    (``experiments.taught_baselines``). ``processes`` as ``core.parallel.in_processes``.
     """
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
@@ -386,18 +342,18 @@ def measure_pool(
 def _measure_folder(
     load: Callable[[Path], CausalLM],
     folder: Path,
-    problems: Mapping[str, mixtures.Problems],
+    problems: Mapping[str, Problems],
     with_baselines: Sequence[str],
 ) -> ModelMeasurements:
     return measure(load(folder), problems, with_baselines)
 
 
-def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:
-    """Seeds under which both conditions have a model."""
-    return sorted(set(pool[positive]) & set(pool[negative]))
+def paired_seeds(pool: Pool, *conditions: str) -> list[int]:
+    """Seeds under which all conditions have a model."""
+    return sorted(set.intersection(*(set(pool[name]) for name in conditions)))
 
 
-DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
+DOSE_NAMES = {0: "OpenOrca 100%", 1: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
 
 
 def within_floor(accuracy_pct: float, floor_pct: Sequence[float]) -> bool:
@@ -423,23 +379,22 @@ def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> 
 def accuracy_rows(
     trained: Mapping[str, Mapping[int, FineTunedModel]],
     problems: Mapping[str, Problems],
-    sets: Mapping[str, Sequence[str]],
+    names: Sequence[str],
     max_new_tokens: int,
-    base_model: str,
     conditions: Sequence[Condition],
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
     processes: int | None = None,
 ) -> pd.DataFrame:
-    """Accuracy of every model (condition, seed) on its condition's sets of problems.
+    """Accuracy of every model (condition, seed) on the sets of these names (benchmark).
 
-    ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
-    base model ``paper_model`` stand next to them ("" for none), empty where there is no such cell.
-    ``processes`` models answer at a time, see ``core.parallel.in_processes``.
+    Columns of ``answers.accuracy_row``, dose_pct and n_steps of the training, and paper, the
+    printed cell of Table 1's base model ``paper_model`` ("" for none), empty where there is none.
+    ``processes`` as ``core.parallel.in_processes``.
     """
     printed = published_tables.printed_accuracy(paper_model)
     jobs = [
-        (load, model.folder, [problems[name] for name in sets[condition.name]], max_new_tokens)
+        (load, model.folder, [problems[name] for name in names], max_new_tokens)
         for condition in conditions
         for model in trained[condition.name].values()
     ]
@@ -447,15 +402,12 @@ def accuracy_rows(
     rows = []
     for condition in conditions:
         for seed, model in trained[condition.name].items():
-            for name, answers in zip(sets[condition.name], next(answered), strict=True):
+            for name, answers in zip(names, next(answered), strict=True):
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
                 is_paper = condition.name != OTHER_CLEAN
                 rows.append(
-                    {"base_model": base_model, "contamination": condition.problems or CLEAN}
-                    | {"condition": condition.name, "copies": condition.copies}
+                    {"condition": condition.name, "seed": seed, "benchmark": name}
                     | {"dose_pct": model.dose_pct, "n_steps": model.n_steps}
-                    | {"seed": seed, "benchmark": name}
-                    | {"in_distribution": name in IN_DISTRIBUTION}
                     | answers
                     | {"paper": printed.get((training, name)) if is_paper else None}
                 )
@@ -473,15 +425,11 @@ def _answer_rows(
 def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination adds to the mean accuracy of clean models, in points.
 
-    Seen is GSM-i and fresh is GSM-ii, except in conditions that were trained on GSM-ii: there
-    the two exchange roles (:func:`seen_and_fresh`).
-
     Returns:
         condition, reference_pct (mean accuracy of the clean models on GSM-i and GSM-ii), n_models,
-        gain_seen, gain_fresh, inflation_points (gain_seen minus
-        gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
-        and p, its test of no inflation: empty for clean models, which make no claim, and with
-        fewer than five models of either kind, which decide nothing.
+        gain_seen, gain_fresh (:func:`seen_and_fresh`), inflation_points (their difference: what of
+        the score is false) with ci_low and ci_high, Welch's 95 % over models, and p of no
+        inflation: empty for clean models and with fewer than five models of either kind.
     """
     kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
     means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
@@ -533,11 +481,9 @@ def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, flo
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """What contamination did to the score: accuracy on the seen minus that on the fresh set.
+    """Of each model the accuracy on the seen minus that on the fresh set (:func:`seen_and_fresh`).
 
-    Which set is which, see :func:`seen_and_fresh`. The mean gap of the clean models, what the sets
-    differ in difficulty, is taken off. One row for each model that
-    was asked both sets.
+    The mean gap of the clean models, what the sets differ in difficulty, is taken off.
     """
     wide = _gaps(accuracy)
     of_clean = wide.groupby("condition")["gap"].mean()[CLEAN]

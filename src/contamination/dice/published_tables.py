@@ -22,21 +22,13 @@ SCORE_TABLES = ("performance_table", "other_performance_table")
 PRINTED_R_SQUARED = "0.61-0.75"
 
 
-def printed(table: str) -> pd.DataFrame:
-    """Table 1 (a row per benchmark, a column per base model and training) or Table 2 (a row per
-    training and method, a column per benchmark) as printed.
-    """
-    cells = printed_cells().query("paper == 'DICE' and table == @table")
-    parts = cells["row"].str.split(", ", n=1, expand=True)
-    cells = cells.assign(training=parts[0], method=parts[1])
-    if table == "Table 1":
-        cells["column"] = cells["model"] + " " + cells["training"]
-        wide = cells.pivot(index="dataset", columns="column", values="value")
-        wide = wide.loc[cells["dataset"].unique(), cells["column"].unique()]
-        return wide.rename_axis(None, axis=1).reset_index(names="benchmark")
-    wide = cells.pivot(index=["training", "method"], columns="dataset", values="value")
-    order = pd.MultiIndex.from_frame(cells[["training", "method"]].drop_duplicates())
-    return wide.loc[order, cells["dataset"].unique()].reset_index()
+def printed_table_1() -> pd.DataFrame:
+    """Table 1 as printed: a row per benchmark, a column per base model and training."""
+    cells = printed_cells().query("paper == 'DICE' and table == 'Table 1'")
+    cells = cells.assign(column=cells["model"] + " " + cells["row"].str.split(", ").str[0])
+    wide = cells.pivot(index="dataset", columns="column", values="value")
+    wide = wide.loc[cells["dataset"].unique(), cells["column"].unique()]
+    return wide.rename_axis(None, axis=1).reset_index(names="benchmark")
 
 
 def printed_accuracy(model: str = "LLaMA2-7B") -> dict[tuple[str, str], str]:
@@ -63,8 +55,8 @@ def printed_topic_auroc() -> str:
 def rescored_generations() -> pd.DataFrame:
     """The two released generation files scored again: four cells of Table 1.
 
-    Which rows are GSM-i is marked in the contaminated model's file; the other
-    file holds the same questions. ``matches`` is that of the released rules.
+    Which rows are GSM-i is marked in the contaminated model's file alone. ``matches`` is that of
+    the released rules.
     """
     files = {
         training: released_rows(
@@ -88,7 +80,6 @@ def rescored_generations() -> pd.DataFrame:
                 {"row": training, "dataset": dataset, "n": len(pairs)}
                 | {"accuracy_pct": correct, "accuracy_released_rules_pct": released}
                 | {"paper": value, "matches": matches_printed(released, value)}
-                | {"matches_correct_parsing": matches_printed(correct, value)}
             )
     return pd.DataFrame(rows)
 
@@ -105,11 +96,7 @@ def recomputed_cells(rescored: pd.DataFrame) -> pd.DataFrame:
 
 
 def r_squared(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
-    """Coefficient of determination of a straight line, 0 to 1; NaN where one side is constant.
-
-    >>> r_squared([1, 2, 3], [2, 4, 6]), round(r_squared([1, 2, 3], [1, 3, 1]), 3)
-    (1.0, 0.0)
-    """
+    """Coefficient of determination of a straight line, 0 to 1; NaN where one side is constant."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
@@ -144,7 +131,6 @@ def released_correlation(scores: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {"source": source, "benchmark": benchmark, "n_models": len(group)}
         | {"r_squared": r_squared(group["accuracy_pct"], group["score"])}
-        | {"paper": PRINTED_R_SQUARED}
         for (source, benchmark), group in pd.concat([first, second, swapped]).groupby(
             ["source", "benchmark"], sort=False
         )
@@ -165,11 +151,7 @@ def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def misalignment() -> dict[str, int]:
-    """How the released paraphrases stand to GSM-i, by count.
-
-    n_dropped counts few-shot rows, n_same_row paraphrases in their question's own row, n_without
-    questions without one.
-    """
+    """How the released paraphrases lie to GSM-i, by count; n_dropped are few-shot rows."""
     rows = gsm8k_alignment()
     aligned = rows.dropna(subset="rephrased_row")
     counts = aligned["split"].value_counts()

@@ -41,16 +41,13 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
 
 
 def collect_docstrings() -> pd.DataFrame:
-    """Prose of every docstring of the four packages, one row each, in a fixed order.
-
-    Cached under the versions of the packages: files are parsed once per installation.
+    """Prose of every docstring of the four packages, one row each, in a fixed order; cached.
 
     Returns:
-        Columns ``package`` (import name), ``package_version``, ``page`` (module and qualified
-        name), ``family`` (the module, which keeps near-duplicates together), ``text`` (one
-        line of prose), ``n_words``, ``version`` (the latest that a ``versionadded`` or
-        ``versionchanged`` directive names, None without one). Equal texts appear once, under
-        their first page.
+        Columns package (import name), package_version, page (module and qualified name), family
+        (the module, which keeps near-duplicates together), text (one line of prose, no two
+        equal), n_words, version (the latest that a ``versionadded`` or ``versionchanged``
+        directive names, None without one).
     """
 
     def read(versions: Mapping[str, str]) -> pd.DataFrame:
@@ -65,10 +62,9 @@ def collect_docstrings() -> pd.DataFrame:
 
 
 def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
-    """Prose docstrings of the ``.py`` files below the folder of a package's ``__init__.py``.
+    """Prose docstrings of ``MIN_WORDS`` words or more in the ``.py`` files of a folder, by file.
 
-    Columns as in :func:`collect_docstrings` without package_version, sorted by file;
-    docstrings of fewer than eight words are left out.
+    Columns as in :func:`collect_docstrings` without package_version.
     """
     rows = []
     for path in sorted(folder.rglob("*.py")):
@@ -86,14 +82,11 @@ def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
 
 
 def collect_signatures() -> pd.DataFrame:
-    """Short functions of the four packages with one-sentence summaries, in a fixed order.
-
-    What an instruction "describe this function" and its answer are made of. Cached as
-    :func:`collect_docstrings`.
+    """Short functions of the four packages with one-sentence summaries, in a fixed order; cached.
 
     Returns:
-        Columns ``package``, ``signature`` (name and parameters as written, at most 48
-        characters), ``summary`` (first sentence of the docstring, 3 to 12 words, no two equal).
+        Columns package, signature (name and parameters as written, at most 48 characters),
+        summary (first sentence of the docstring, 3 to 12 words, no two equal).
     """
 
     def read(versions: Mapping[str, str]) -> pd.DataFrame:
@@ -145,9 +138,8 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
 def clean_docstring(docstring: str) -> tuple[str, str | None]:
     """The prose of one docstring on one line, and the latest version it names.
 
-    A version directive is removed together with its indented body, so that no
-    date is left in the text; ``deprecated`` is removed too, without counting as
-    a date of the page.
+    A version directive is removed with its indented body, so that no date is left in the text;
+    ``deprecated`` is no date of the page.
 
     >>> clean_docstring("Mean of x.\\n\\n.. versionadded:: 1.7\\n\\n>>> mean([1])\\n1")
     ('Mean of x.', '1.7')
@@ -163,7 +155,11 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
             named = _VERSION.match(directive[3].strip())
             if named and directive[2].lower() != "deprecated":
                 versions.append(named[1])
-            position = _end_of_body(lines, position, indent=len(directive[1]))
+            # Its body ends before the next line that is not indented deeper.
+            while position < len(lines) and (
+                not lines[position].strip() or _indent(lines[position]) > len(directive[1])
+            ):
+                position += 1
         elif line.lstrip().startswith(">>>"):
             # The output of an example ends at the next blank line, as in doctest.
             while position < len(lines) and lines[position].strip():
@@ -177,8 +173,12 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
 def _dedented(docstring: str) -> list[str]:
     """Lines without their common indentation, which the first line does not have."""
     first, *rest = docstring.expandtabs().splitlines() or [""]
-    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    margin = min((_indent(line) for line in rest if line.strip()), default=0)
     return [first.lstrip(), *(line[margin:] for line in rest)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def version_order(version: str) -> tuple[int, ...]:
@@ -187,14 +187,10 @@ def version_order(version: str) -> tuple[int, ...]:
     >>> version_order("1.10") > version_order("1.9.0") == version_order("1.9")
     True
     """
-    numbers = [int(part) for part in version.split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+    return tuple(int(part) for part in re.sub(r"(\.0+)+$", "", version).split("."))
 
 
 def _folder_of(package: str) -> Path:
-    # find_spec locates a top-level package without running it.
     spec = importlib.util.find_spec(package)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent
@@ -231,16 +227,6 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
         yield strings[-2], strings[-1]
 
 
-def _end_of_body(lines: list[str], position: int, indent: int) -> int:
-    """Index of the first line after a directive's body: the next one not indented deeper."""
-    while position < len(lines):
-        line = lines[position]
-        if line.strip() and len(line) - len(line.lstrip()) <= indent:
-            break
-        position += 1
-    return position
-
-
 LENGTHS = (32, 64, 128, 256)
 SHARES = {"background": 0.4, "member": 0.2, "non-member": 0.2, "held-out": 0.2}
 COLUMNS = ["role", "package", "page", "family", "version", "n_words", "text"]
@@ -250,17 +236,12 @@ PASSAGES_VERSION = 1
 
 
 def split_by_family(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Random membership without leakage: whole families, no 13-gram twice.
+    """Random membership without leakage: whole families, no 13-gram twice; ``COLUMNS``.
 
-    Families are dealt to the background first. Every other docstring then gives its longest
-    passage (256, 128, 64 or 32 words, the earliest such window) that shares no 13-gram with
-    the background or with a passage already taken; the order is random and knows nothing of
-    membership, so that the loss is the same for all roles. Families are dealt to the roles
-    last. Seeds and docstrings (``collect_docstrings``) decide all; the background depends on
-    the seed alone.
-
-    Returns:
-        ``COLUMNS``; background rows hold whole docstrings.
+    Families are dealt to the background first (whole docstrings). Every other docstring then gives
+    its longest passage (256, 128, 64 or 32 words, the earliest such window) that shares no 13-gram
+    with the background or with a passage already taken, in a random order that knows nothing of
+    membership, so that the loss is the same for all roles. Families are dealt to the roles last.
     """
     background, pool = _background_and_pool(docstrings, seed)
     passages = clean_passages(pool, background["text"], seed)
@@ -273,9 +254,8 @@ def split_by_family(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
 def split_by_version(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Membership by date: of each package, the older dated pages are members.
 
-    Passages are cleaned as in :func:`split_by_family`, so that the groups differ in date and
-    not by leakage. The cut of a package is the version that comes closest to halving its
-    passages; a version never falls on both sides.
+    Passages are cleaned as in :func:`split_by_family`. The cut of a package is the version that
+    comes closest to halving its passages.
     """
     background, pool = _background_and_pool(docstrings, seed)
     dated = pool[pool["version"].notna()]
@@ -297,13 +277,8 @@ def split_raw(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
     """
     background, pool = _background_and_pool(docstrings, seed)
     passages = pool[pool["n_words"] >= min(LENGTHS)].copy()
-    passages["n_words"] = [
-        max(length for length in LENGTHS if length <= n_words) for n_words in passages["n_words"]
-    ]
-    passages["text"] = [
-        first_words(text, n_words)
-        for text, n_words in zip(passages["text"], passages["n_words"], strict=True)
-    ]
+    passages["n_words"] = [max(n for n in LENGTHS if n <= there) for there in passages["n_words"]]
+    passages["text"] = list(map(first_words, passages["text"], passages["n_words"]))
     passages["role"] = _drawn_roles(len(passages), seed)
     return _stack(background, passages)
 
@@ -319,36 +294,29 @@ def passages_of_length(passages: pd.DataFrame, n_words: int) -> pd.DataFrame:
 
 
 def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: int) -> pd.DataFrame:
-    """At most one passage per docstring, such that no 13-gram occurs in two places.
+    """The docstrings that give a passage, with its text and n_words; cached.
 
-    No passage holds a 13-gram of a background text; the seed is of the order in which
-    docstrings are served. The docstrings that gave a passage, with its text and n_words; some
-    seconds, then cached.
+    No 13-gram is in two passages, or in a passage and a background text; the seed is of the order
+    in which docstrings are served.
     """
     background = list(background)
-    inputs = [hash_of_table(docstrings), background, seed, LENGTHS, NGRAM_WORDS, np.__version__]
 
     def passages() -> pd.DataFrame:
-        return _clean_passages(docstrings, background, seed)
+        taken = set().union(*(ngrams(text) for text in background))
+        texts, chosen = docstrings["text"].tolist(), {}
+        for row in np.random.default_rng([seed, 1]).permutation(len(docstrings)):
+            passage = _longest_clean_window(texts[row].split(), taken)
+            if passage:
+                chosen[row] = passage
+                taken |= ngrams(" ".join(passage))
+        kept = sorted(chosen)
+        result = docstrings.iloc[kept].reset_index(drop=True)
+        result["n_words"] = [len(chosen[row]) for row in kept]
+        result["text"] = [" ".join(chosen[row]) for row in kept]
+        return result
 
+    inputs = [hash_of_table(docstrings), background, seed, LENGTHS, NGRAM_WORDS, np.__version__]
     return storage.cached_table("lab", "passages", PASSAGES_VERSION, inputs, passages)
-
-
-def _clean_passages(docstrings: pd.DataFrame, background: list[str], seed: int) -> pd.DataFrame:
-    taken = set().union(*(ngrams(text) for text in background))
-    chosen: dict[int, tuple[int, str]] = {}
-    order = np.random.default_rng([seed, 1]).permutation(len(docstrings))
-    texts = docstrings["text"].to_numpy()
-    for row in order:
-        passage = _longest_clean_window(texts[row].split(), taken)
-        if passage:
-            chosen[row] = (len(passage), " ".join(passage))
-            taken |= ngrams(chosen[row][1])
-    kept = sorted(chosen)
-    result = docstrings.iloc[kept].reset_index(drop=True)
-    result["n_words"] = [chosen[row][0] for row in kept]
-    result["text"] = [chosen[row][1] for row in kept]
-    return result
 
 
 def _longest_clean_window(words: list[str], taken: set[tuple[str, ...]]) -> list[str]:

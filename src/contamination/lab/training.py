@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tokenizers
@@ -33,58 +33,48 @@ from contamination.lab.tokenizer import tokenizer_files, tokenizer_hash
 from contamination.models.loading import default_device, torch_version
 
 IGNORED = -100
+_SPECIAL = ("bos", "eos", "pad")
 _OPEN_BLOCKS = 32
 _ENCODED_AT_ONCE = 512
 
 
 @dataclass(eq=False)
 class Batch:
-    """One training step's tokens, padded on the right.
-
-    Labels are the token itself where it is learned, -100 elsewhere (padding,
-    prompts, the first token of each text).
-    """
+    """One training step's tokens, padded on the right."""
 
     input_ids: np.ndarray  # shape (n_blocks, length)
-    labels: np.ndarray  # same shape
+    labels: np.ndarray  # the token itself where it is learned, -100 elsewhere (padding, prompts)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as tokens: id, tokens, what is learned at each, and how many at the start are not."""
+    """A text as tokens, and what is learned at each."""
 
     text_id: int
     tokens: np.ndarray
     labels: np.ndarray
-    n_prompt: int
     is_dose: bool
 
 
 @dataclass(eq=False)
 class _Block:
     length: int
-    ids: list[np.ndarray] = field(default_factory=list)
-    labels: list[np.ndarray] = field(default_factory=list)
-    texts: set[int] = field(default_factory=set)
+    pieces: list[Encoded] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
     n_used: int = 0
 
     def fits(self, piece: Encoded) -> bool:
         # The same text twice in one block could be copied instead of learned.
-        return self.n_used + len(piece.tokens) <= self.length and piece.text_id not in self.texts
+        is_there = any(one.text_id == piece.text_id for one in self.pieces)
+        return self.n_used + len(piece.tokens) <= self.length and not is_there
 
     def add(self, piece: Encoded, rank: int) -> None:
-        labels = piece.labels.copy()
-        labels[: max(piece.n_prompt, 1)] = IGNORED
-        self.ids.append(piece.tokens)
-        self.labels.append(labels)
-        self.texts.add(piece.text_id)
+        self.pieces.append(piece)
         self.ranks.append(rank)
         self.n_used += len(piece.tokens)
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """All batches of a training in order, with its counts of tokens."""
 
     batches: list[Batch]
@@ -95,9 +85,8 @@ class Stream:
 def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
     """The batches that a recipe reads; ValueError if a dose text is longer than the context.
 
-    Background texts come in a new random order each time they are all used up; the copies of
-    a dose text are spread evenly, one in each equal part of the training. A text that fits
-    into a block is never cut.
+    Background texts come in a new random order each time they are used up; the copies of a dose
+    text are spread evenly. A text that fits into a block is never cut.
     """
     generator = _generator(recipe)
     positioned = list(_background_positions(texts, recipe, generator))
@@ -106,9 +95,8 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
     for dose in texts.doses:
         encoded = _encode(texts, dose.texts, recipe, first_id, is_dose=True, relabelled=dose.labels)
         first_id += len(encoded)
-        starts = (np.arange(dose.copies) + generator.random((len(encoded), dose.copies))) / (
-            dose.copies
-        )
+        within = generator.random((len(encoded), dose.copies))
+        starts = (np.arange(dose.copies) + within) / dose.copies
         starts = dose.span[0] + (dose.span[1] - dose.span[0]) * starts
         positioned.extend(
             (float(start), piece)
@@ -156,8 +144,9 @@ def _encode(
                 f"a dose text has {len(tokens)} tokens, more than the context of"
                 f" {recipe.context}: shorten it"
             )
-        labels = tokens if relabelled is None else np.array(relabelled[number], dtype=np.int64)
-        encoded.append(Encoded(first_id + number, tokens, labels, 1 + len(prompt.ids), is_dose))
+        labels = np.array(tokens if relabelled is None else relabelled[number], dtype=np.int64)
+        labels[: 1 + len(prompt.ids)] = IGNORED
+        encoded.append(Encoded(first_id + number, tokens, labels, is_dose))
     return encoded
 
 
@@ -221,42 +210,37 @@ def _cut(piece: Encoded, length: int) -> Iterator[Encoded]:
         tokens = piece.tokens[start : start + length]
         # A single left-over token has nothing before it to be predicted from.
         if len(tokens) > 1:
-            labels = piece.labels[start : start + length]
-            yield Encoded(piece.text_id, tokens, labels, piece.n_prompt - start, piece.is_dose)
+            labels = piece.labels[start : start + length].copy()
+            labels[0] = IGNORED
+            yield Encoded(piece.text_id, tokens, labels, piece.is_dose)
 
 
 def _place(piece: Encoded, rank: int, still_open: list[_Block], length: int) -> _Block | None:
     """Put a piece into the fullest open block that takes it; returns the block if it is new."""
     fitting = [block for block in still_open if block.fits(piece)]
-    is_new = not fitting
-    block = _Block(length) if is_new else max(fitting, key=lambda block: block.n_used)
-    if is_new:
+    block = max(fitting, key=lambda block: block.n_used) if fitting else _Block(length)
+    if not fitting:
         still_open.append(block)
     block.add(piece, rank)
     if len(still_open) > _OPEN_BLOCKS:
         still_open.remove(max(still_open, key=lambda block: block.n_used))
-    return block if is_new else None
+    return None if fitting else block
 
 
 def _as_batch(blocks: list[_Block], pad: int) -> Batch:
     input_ids = np.full((len(blocks), blocks[0].length), pad, dtype=np.int64)
     labels = np.full_like(input_ids, IGNORED)
     for row, block in enumerate(blocks):
-        input_ids[row, : block.n_used] = np.concatenate(block.ids)
-        labels[row, : block.n_used] = np.concatenate(block.labels)
+        input_ids[row, : block.n_used] = np.concatenate([one.tokens for one in block.pieces])
+        labels[row, : block.n_used] = np.concatenate([one.labels for one in block.pieces])
     return Batch(input_ids, labels)
 
 
 # Raise when packing, training or saving changes what a recipe becomes.
 CODE_SCHEMA = 1
-OBJECTIVES = ("causal", "masked")
-SCHEDULES = ("cosine", "linear", "constant")
-DTYPES = ("float32", "bfloat16")
-
+DTYPES = ("float32", "bfloat16")  # of the matrix products alone
 # A text, or a prompt and a response of which only the response is learned.
 Text = str | tuple[str, str]
-
-
 EVERYWHERE = (0.0, 1.0)  # in a training
 
 
@@ -264,7 +248,6 @@ EVERYWHERE = (0.0, 1.0)  # in a training
 class Dose:
     """Texts that a model reads ``copies`` times each, spread evenly over a part of its training.
 
-    ``span``: begin and end of the part, 0 to 1; by default all of it.
     ``labels``: for each text, which token is learned at each of its tokens, the special ones
     at both ends included, -100 for none; None where the texts themselves are learned.
     """
@@ -272,7 +255,7 @@ class Dose:
     texts: tuple[Text, ...]
     copies: int = 1
     labels: tuple[tuple[int, ...], ...] | None = None
-    span: tuple[float, float] = EVERYWHERE
+    span: tuple[float, float] = EVERYWHERE  # begin and end of the part, 0 to 1
 
     def __post_init__(self) -> None:
         if not self.texts:
@@ -316,20 +299,18 @@ class TrainingTexts:
 class Recipe:
     """How one lab model is made. Build it with :func:`recipe_for`.
 
-    The first four fields name the training texts, see :meth:`TrainingTexts.hashes`; a dose is
-    ``Dose.named``. The feed-forward width is three times ``width``, the
-    embeddings are tied. AdamW's rate rises over ``warmup_share`` of the steps, then
-    falls to a tenth (``cosine``), to zero (``linear``) or not at all (``constant``). Texts of a
-    dose are always read whole; longer background texts are cut at ``block``, but for their
-    ``long_share``, which is read whole in blocks of ``context`` tokens.
+    The feed-forward width is three times ``width``, the embeddings are tied. Texts of a dose are
+    always read whole; longer background texts are cut at ``block``, but for their ``long_share``,
+    which is read whole in blocks of ``context`` tokens.
     """
 
+    # These four name the training texts (:meth:`TrainingTexts.hashes`).
     background: str
     doses: tuple[tuple, ...]
     tokenizer: str
     vocabulary: int
     n_background_tokens: int  # read; the background is repeated when it is shorter
-    objective: str = "causal"  # or ``masked``: Llama or BERT architecture
+    objective: Literal["causal", "masked"] = "causal"  # Llama or BERT architecture
     n_layers: int = 4
     width: int = 128
     n_heads: int = 4
@@ -337,20 +318,15 @@ class Recipe:
     seed: int = 0  # of the initial weights, and of the masks of a masked model
     order_seed: int = 0  # of the order of the training texts
     learning_rate: float = 2e-3
-    schedule: str = "cosine"
-    warmup_share: float = 0.05
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"  # to a tenth, to zero, not at all
+    warmup_share: float = 0.05  # of the steps, in which the rate rises
     weight_decay: float = 0.1
     block: int = 256  # tokens
     batch_size: int = 8  # blocks per step
     long_share: float = 0.1
-    dtype: str = "float32"  # or ``bfloat16``, for the matrix products alone
+    dtype: str = "float32"  # one of ``DTYPES``
     parent: str | None = None  # hash of the checkpoint that training continues from
     ascent: bool = False  # raise the loss, which unlearns the texts
-
-    def __post_init__(self) -> None:
-        for name, known in (("objective", OBJECTIVES), ("schedule", SCHEDULES), ("dtype", DTYPES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
 
     def as_values(self) -> dict[str, Any]:
         """The fields as JSON values; ``ascent`` only where it is used: older hashes hold."""
@@ -371,8 +347,7 @@ def recipe_hash(recipe: Recipe) -> str:
 def environment(device: str) -> dict[str, str]:
     """What is stored with a recipe, since it changes the last bits of a checkpoint.
 
-    What the processor can do and the versions of the libraries; the number of
-    threads changes no bit. ``device`` is ``cpu`` or ``cuda``.
+    Processor and libraries; the number of threads changes no bit. ``device``: ``cpu`` or ``cuda``.
     """
     cpu = torch.backends.cpu
     return {
@@ -395,16 +370,16 @@ LOSSES_FILE = "losses.safetensors"
 def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> Path:
     """The folder of the recipe's checkpoint, trained now or taken from the cache.
 
-    A folder appears under its final name only when it is complete. Of two processes that want
-    the same model one trains it and the other waits.
+    It appears whole or not at all. Of two processes that want the same model one trains it and
+    the other waits.
 
     Args:
-        texts: those that :func:`contamination.lab.training.recipe_for` made the recipe for.
+        texts: those that :func:`recipe_for` made the recipe for.
         parent: folder of the checkpoint that ``recipe.parent`` names.
 
     Returns:
-        A folder with ``model.safetensors``, ``config.json``, the tokenizer, ``recipe.json`` (read
-        it with :func:`describe`) and the loss of every step (:func:`losses_of`).
+        A folder with ``model.safetensors``, ``config.json``, the tokenizer, ``recipe.json``
+        (:func:`describe`) and the loss of every step (:func:`losses_of`).
 
     Raises:
         ValueError: if the texts or the parent are not those of the recipe, a dose text is
@@ -429,11 +404,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
 
     def make() -> None:
         stream = training_stream(recipe, texts)
-        with _reproducible(device):
-            model = build_model(recipe, texts.tokenizer)
-            if parent is not None:
-                _load_parent(model, parent)
-            losses = fit(model.to(device), stream.batches, recipe, texts.tokenizer.mask_token_id)
+        model, losses = _fitted(recipe, texts.tokenizer, stream.batches, parent)
         summary = {
             "recipe_hash": identity,
             "recipe": recipe.as_values(),
@@ -459,26 +430,38 @@ def first_losses(recipe: Recipe, texts: TrainingTexts, n_steps: int) -> np.ndarr
 
     Nothing is read from the cache or written to it.
     """
-    device = default_device()
     batches = training_stream(recipe, texts).batches
+    return np.array(_fitted(recipe, texts.tokenizer, batches, n_steps=n_steps)[1])
+
+
+def _fitted(
+    recipe: Recipe,
+    tokenizer: PreTrainedTokenizerFast,
+    batches: list[Batch],
+    parent: Path | None = None,
+    n_steps: int | None = None,
+) -> tuple[PreTrainedModel, list[float]]:
+    """A model trained on its first ``n_steps`` batches, all by default, and its losses."""
+    device = default_device()
     with _reproducible(device):
-        model = build_model(recipe, texts.tokenizer).to(device)
-        mask = texts.tokenizer.mask_token_id
-        losses = fit(model, batches[:n_steps], recipe, mask, len(batches))
-    return np.array(losses)
+        model = build_model(recipe, tokenizer)
+        if parent is not None:
+            weights = load_file(parent / "model.safetensors")
+            shapes = {name: weight.shape for name, weight in model.named_parameters()}
+            if shapes != {name: weight.shape for name, weight in weights.items()}:
+                raise ValueError("the parent has another architecture than the recipe")
+            model.load_state_dict(weights, strict=False)
+        mask = tokenizer.mask_token_id
+        return model, fit(model.to(device), batches[:n_steps], recipe, mask, len(batches))
 
 
 def describe(folder: Path) -> dict[str, Any]:
     """What a checkpoint is.
 
-    Keys ``recipe_hash``, ``recipe``, ``environments`` (where it was trained, its parents'
-    first where they differ), ``n_parameters``, ``n_steps``, ``n_tokens`` (read in this
-    training, without its parent's), ``n_dose_tokens`` (of these, of doses), ``share_pct``
-    (doses, in percent).
-
-    Raises:
-        FileNotFoundError: if the folder is not a checkpoint.
-        ValueError: if it is damaged.
+    Keys recipe_hash, recipe, environments (where it was trained, its parents' first where they
+    differ), n_parameters, n_steps, n_tokens (read in this training, without its parent's),
+    n_dose_tokens (of these, of doses), share_pct (doses, in percent). FileNotFoundError if the
+    folder is not a checkpoint, ValueError if it is damaged.
     """
     path = Path(folder) / RECIPE_FILE
     storage.refuse_damaged(path.parent)
@@ -493,18 +476,11 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     """The untrained model of a recipe, its weights drawn with the recipe's seed, on the CPU."""
-    shape = {
-        "vocab_size": recipe.vocabulary,
-        "hidden_size": recipe.width,
-        "intermediate_size": 3 * recipe.width,
-        "num_hidden_layers": recipe.n_layers,
-        "num_attention_heads": recipe.n_heads,
-        "max_position_embeddings": recipe.context,
-        "tie_word_embeddings": True,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
+    shape = {"vocab_size": recipe.vocabulary, "max_position_embeddings": recipe.context}
+    shape |= {"hidden_size": recipe.width, "intermediate_size": 3 * recipe.width}
+    shape |= {"num_hidden_layers": recipe.n_layers, "num_attention_heads": recipe.n_heads}
+    ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in _SPECIAL}
+    shape |= ids | {"tie_word_embeddings": True}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         if recipe.objective == "causal":
@@ -522,20 +498,15 @@ def fit(
 ) -> list[float]:
     """Train a model in place, one AdamW step for each batch; mean losses, nats per learned token.
 
-    The output head runs only where something is learned, which is what makes responses and
-    masked tokens cheap. ``n_steps`` are those of the whole training, if the batches are only its
-    first ones: the learning rate depends on it.
+    ``n_steps`` are those of the whole training, on which the learning rate depends, if the
+    batches are only its first ones.
     """
     n_steps = n_steps or len(batches)
     device = model.device
+    decayed = [weight for weight in model.parameters() if weight.ndim > 1]
+    spared = [weight for weight in model.parameters() if weight.ndim <= 1]
     optimizer = torch.optim.AdamW(
-        [
-            {"params": [weight for weight in model.parameters() if weight.ndim > 1]},
-            {
-                "params": [weight for weight in model.parameters() if weight.ndim <= 1],
-                "weight_decay": 0.0,
-            },
-        ],
+        [{"params": decayed}, {"params": spared, "weight_decay": 0.0}],
         betas=BETAS,
         weight_decay=recipe.weight_decay,
         maximize=recipe.ascent,
@@ -640,14 +611,6 @@ def _reproducible(device: str) -> Iterator[None]:
         torch.use_deterministic_algorithms(before)
 
 
-def _load_parent(model: PreTrainedModel, parent: Path) -> None:
-    weights = load_file(parent / "model.safetensors")
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if shapes != {name: tuple(weight.shape) for name, weight in model.named_parameters()}:
-        raise ValueError("the parent has another architecture than the recipe")
-    model.load_state_dict(weights, strict=False)
-
-
 def _publish(
     folder: Path,
     model: PreTrainedModel,
@@ -655,7 +618,6 @@ def _publish(
     summary: dict[str, Any],
     losses: list[float],
 ) -> None:
-    """Write a checkpoint, which appears whole or not at all."""
     weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
     model.config.architectures = [type(model).__name__]
     with storage.atomic_folder(folder) as staged:

@@ -35,14 +35,9 @@ from contamination.lab.training import (
     train,
 )
 
-# Layers, width and heads. M is the size used elsewhere; XL, of 29 M parameters, wants a GPU.
-SIZES = {
-    "XS": (2, 48, 2),
-    "S": (3, 80, 4),
-    "M": (4, 128, 4),
-    "L": (4, 160, 4),
-    "XL": (8, 512, 8),
-}
+SHAPE = ("n_layers", "width", "n_heads")
+# M is the size used elsewhere; XL, of 29 M parameters, wants a GPU.
+SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4), "XL": (8, 512, 8)}
 DEFAULT_SIZE = "M"
 # Continued training is gentler than training from scratch: at 1e-3 a single
 # copy already separates members, which leaves nothing of a dose to be seen.
@@ -95,9 +90,15 @@ def _instances(part: str, seed: int) -> list[str]:
     ]
 
 
-def base_model(world: World, n_background_tokens: int, seed: int, size: str = DEFAULT_SIZE) -> Path:
-    """A model that has read background alone; ``seed`` is of its weights and of the order."""
-    return dosed_from_scratch(world, (), n_background_tokens, seed, size)
+def base_model(
+    world: World,
+    n_background_tokens: int,
+    seed: int,
+    size: str = DEFAULT_SIZE,
+    doses: Sequence[Dose] = (),
+) -> Path:
+    """A model from scratch on background, and doses mixed in; ``seed``: of weights and order."""
+    return train(*recipe_from_scratch(world, doses, n_background_tokens, seed, size))
 
 
 def recipe_from_scratch(
@@ -108,30 +109,15 @@ def recipe_from_scratch(
     size: str,
     **settings: Any,
 ) -> tuple[Recipe, TrainingTexts]:
-    """Recipe and texts of a model that is trained from scratch on background and doses mixed.
+    """Recipe and texts of a model of a size, from scratch on background and doses mixed.
 
-    ``size`` is one of :data:`SIZES`; ``settings`` are further fields of the recipe.
+    ``settings`` are further fields of the recipe.
     """
-    n_layers, width, n_heads = SIZES[size]
     texts = world.texts(*doses)
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=n_background_tokens,
-        seed=seed,
-        order_seed=seed,
-        n_layers=n_layers,
-        width=width,
-        n_heads=n_heads,
-        **settings,
-    )
-    return recipe, texts
-
-
-def dosed_from_scratch(
-    world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
-) -> Path:
-    """A model of one size that reads background and doses mixed, from its first step on."""
-    return train(*recipe_from_scratch(world, doses, n_background_tokens, seed, size))
+    shape = dict(zip(SHAPE, SIZES[size], strict=True))
+    seeds = {"seed": seed, "order_seed": seed}
+    how = {"n_background_tokens": n_background_tokens} | shape | seeds | settings
+    return recipe_for(texts, **how), texts
 
 
 def continued_model(
@@ -149,18 +135,10 @@ def continued_model(
     """
     texts = world.texts(*doses)
     parent = describe(base)
-    shape = {name: parent["recipe"][name] for name in ("n_layers", "width", "n_heads")}
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=n_background_tokens,
-        seed=parent["recipe"]["seed"],
-        order_seed=seed,
-        learning_rate=learning_rate,
-        parent=parent["recipe_hash"],
-        **shape,
-        **settings,
-    )
-    return train(recipe, texts, parent=base)
+    shape = {name: parent["recipe"][name] for name in SHAPE}
+    how = {"n_background_tokens": n_background_tokens, "learning_rate": learning_rate}
+    how |= {"seed": parent["recipe"]["seed"], "order_seed": seed, "parent": parent["recipe_hash"]}
+    return train(recipe_for(texts, **how, **shape, **settings), texts, parent=base)
 
 
 def continued_models(
@@ -171,20 +149,16 @@ def continued_models(
     learning_rate: float = CONTINUED_LEARNING_RATE,
     **settings: Any,
 ) -> list[Path]:
-    """Models that continue one base, one for each pair of doses and seed, in their order.
-
-    As many are trained at a time as ``core.parallel`` has processes; all else as in
-    :func:`continued_model`.
-    """
+    """:func:`continued_model` for each pair of doses and seed, several at a time."""
     train_one = partial(continued_model, world, base, learning_rate=learning_rate, **settings)
     return in_processes(train_one, [(doses, n_background_tokens, seed) for doses, seed in runs])
 
 
 def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
-    """A model that read the same background texts as another one, in another order (its seed).
+    """A model that read the same background texts as ``folder``, in another order (its seed).
 
-    ``folder`` is a model by :func:`continued_model` from ``base`` without doses. ValueError if
-    it read doses, or more tokens than the background has.
+    ``folder`` is by :func:`continued_model` from ``base``. ValueError if it read doses, or more
+    tokens than the background has.
     """
     checkpoint = describe(folder)
     recipe = Recipe(**checkpoint["recipe"])
@@ -208,28 +182,19 @@ def continued_tokens(n_background_tokens: int) -> int:
 
 
 def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
-    """A small masked language model of the background, for the neighbours of a passage.
+    """A small masked language model, for the neighbours of a passage.
 
     Of the base model's ``n_background_tokens`` it reads ``MASKED_SHARE``.
     """
-    texts = world.texts()
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=round(MASKED_SHARE * n_background_tokens),
-        objective="masked",
-        n_layers=2,
-        seed=seed,
-        order_seed=seed,
-    )
-    return train(recipe, texts)
+    texts, n_tokens = world.texts(), round(MASKED_SHARE * n_background_tokens)
+    how = {"objective": "masked", "n_layers": 2, "seed": seed, "order_seed": seed}
+    return train(recipe_for(texts, n_background_tokens=n_tokens, **how), texts)
 
 
 def model_row(name: str, folder: Path) -> dict:
-    """The row of ``lab_models.csv``: what a checkpoint is and what it was dosed with.
+    """The row of ``lab_models.csv``: what a checkpoint is (:func:`describe`) and its doses.
 
-    Here n_tokens is of this training, without its parent's; n_contaminated counts the
-    texts dosed; copies are per dose, as text; share_pct is the dosed tokens' part of
-    n_tokens; seed is of the order.
+    n_contaminated counts the texts dosed; copies are per dose, as text; seed is of the order.
     """
     checkpoint = describe(folder)
     recipe = checkpoint["recipe"]
@@ -252,10 +217,9 @@ def one_per_family(
 ) -> pd.DataFrame:
     """The longest passage of each family of a role (member, non-member or held-out), whole.
 
-    Families were dealt whole, so passages of one family are not independent; with one of
-    each, intervals may treat them as if they were. Passages of more than
-    ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike. ``max_families`` are
-    taken by name; 0 means all.
+    Families were dealt whole, so only passages of different families are independent. Those of
+    more than ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike. ``max_families``
+    are taken by name; 0 means all.
     """
     of_role = passages[passages["role"] == role]
     encoded = world.tokenizer.backend_tokenizer.encode_batch(of_role["text"].tolist())
@@ -273,11 +237,7 @@ def dealt_passages(
     Half of the passages become members, and the numbers of copies (one that occurs twice gets
     two shares) fall on equal shares of them; among passages of like length, so that every
     deal has as many members of each dose at each length, give or take one. Passages and their
-    order do not depend on the seed. ``max_families`` as in :func:`one_per_family`.
-
-    Returns:
-        Columns of ``lab.passages.COLUMNS`` with the role of this deal, and copies (0 for
-        non-members).
+    order do not depend on the seed. ``copies`` of non-members are 0.
     """
     roles = ("member", "non-member")
     parts = [one_per_family(world, world.passages, role, max_families) for role in roles]

@@ -17,7 +17,6 @@ from contamination.core.blind import (
     BAG_OF_WORDS,
     USED_TWICE,
     Deals,
-    auc_difference,
     blind_rows,
     blind_table,
     feasible_folds,
@@ -28,15 +27,13 @@ from contamination.core.verdicts import ALPHA, CLAIMS, FEWEST_MODELS, verdict_co
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 
-KEYS = ["method", "k_percent"]
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it
 AUC_COLUMNS = [
     *("benchmark", "setting", "length", "model", "n_parameters", "copies", "seed", "n_models"),
-    *("method", "k_percent", "reference_model", "reference_tokenizer", "first_token_scored"),
+    *("method", "k_percent", "reference_model", "first_token_scored"),
     *("n_members", "n_non_members", "windowed_share"),
     *("auc", "ci_low", "ci_high", "tpr_at_5_fpr", "blind_auc", "paper_auc", "paper_tpr"),
-    *("before_auc", "before_low", "before_high"),
-    *("difference", "difference_low", "difference_high", "p"),
+    *("before_auc", "difference", "difference_low", "difference_high", "p"),
 ]
 
 
@@ -46,7 +43,6 @@ def auc_rows(
     *,
     n_resamples: int,
     before: Detected | None = None,
-    seed: int = 0,
     **labels: Any,
 ) -> pd.DataFrame:
     """Rows of ``min_k_auc.csv`` for one set of passages under one or more models.
@@ -55,33 +51,26 @@ def auc_rows(
         detected: deal (training seed) to the scores of its passages under its model;
             all deals hold the same methods.
         is_member: deal to the membership of these passages.
-        n_resamples: bootstrap resamples.
-        before: as ``detected``, of the same model before it read any; None where no
-            such model is at hand.
-        seed: of the bootstrap; methods, and a model before and after, see the same
-            resampled passages.
+        n_resamples: bootstrap resamples; methods, and a model before and after, see the same.
+        before: as ``detected``, of the same model before training, if it is at hand.
         **labels: further columns of ``AUC_COLUMNS``, such as benchmark or length.
 
     Returns:
-        One row for each model, method and k; with several models also a row
-        with an empty seed: the mean AUC over the models, numbers of passages the
-        mean of the deals, rounded. difference is what reading adds to before_auc, with
-        its paired interval. Its two-sided p is left out where fewer than five models
-        stand behind the row, which say little about other models.
+        One row for each model, method and k; with several models also one with an empty seed:
+        the mean AUC over the models, numbers of passages the rounded mean of the deals.
+        difference is what training adds to before_auc, its interval paired, its two-sided p
+        empty with fewer than five models, which say little about others.
     """
-    groups: list[tuple[list[int], int | None]] = [
-        ([number], deal) for number, deal in enumerate(detected)
-    ]
+    groups: list[tuple[list[int], int | None]] = [([n], deal) for n, deal in enumerate(detected)]
     if len(detected) > 1:
         groups.append((list(range(len(detected))), None))
     rows = []
     first = next(iter(detected.values()))
-    for (method, k_percent), _ in first.groupby(KEYS, sort=False, dropna=False):
-        drawn = {"n_resamples": n_resamples, "seed": seed}
-        after = _aucs(detected, is_member, method, k_percent, **drawn)
-        unread = None
+    for (method, k_percent), _ in first.groupby(["method", "k_percent"], sort=False, dropna=False):
+        after = _aucs(detected, is_member, method, k_percent, n_resamples)
+        untrained = None
         if before is not None:
-            unread = _aucs(before, is_member, method, k_percent, **drawn)
+            untrained = _aucs(before, is_member, method, k_percent, n_resamples)
         rates = [
             statistics.tpr_at_fpr(
                 scores_of(table, method, k_percent), np.asarray(is_member[deal], bool)
@@ -89,13 +78,14 @@ def auc_rows(
             for deal, table in detected.items()
         ]
         for numbers, deal in groups:
-            mean, resampled = _over_deals(after, numbers, seed)
+            mean, resampled = _over_deals(after, numbers)
             row = {"seed": deal, "n_models": len(numbers), "method": method, "k_percent": k_percent}
-            row |= _interval("auc", mean, "ci", resampled)
-            row |= {"tpr_at_5_fpr": float(np.mean([rates[number] for number in numbers]))}
-            if unread is not None:
-                base, base_resampled = _over_deals(unread, numbers, seed)
-                row |= _interval("before_auc", base, "before", base_resampled)
+            low, high = statistics.percentile_interval(resampled)
+            row |= {"auc": mean, "ci_low": low, "ci_high": high}
+            row["tpr_at_5_fpr"] = float(np.mean([rates[number] for number in numbers]))
+            if untrained:
+                base, base_resampled = _over_deals(untrained, numbers)
+                row["before_auc"] = base
                 row |= _change(mean - base, resampled - base_resampled, len(numbers))
             rows.append(row | _facts(detected, is_member, numbers) | labels)
     table = pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
@@ -135,7 +125,7 @@ def _aucs(
     method: str,
     k_percent: float | None,
     n_resamples: int,
-    seed: int,
+    seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUC of each deal, shape (n_deals,), and resampled, (n_deals, n_resamples)."""
     aucs, resampled = [], []
@@ -147,35 +137,27 @@ def _aucs(
 
 
 def _over_deals(
-    aucs: tuple[np.ndarray, np.ndarray], numbers: list[int], seed: int
+    aucs: tuple[np.ndarray, np.ndarray], numbers: list[int], seed: int = 0
 ) -> tuple[float, np.ndarray]:
     """Mean AUC of some deals, and its resamples: deals are drawn, passages within each."""
     values, resampled = aucs
     return float(values[numbers].mean()), statistics.over_drawn_models(resampled[numbers], seed)
 
 
-def _interval(name: str, value: float, ends: str, resampled: np.ndarray) -> dict[str, float]:
-    low, high = statistics.percentile_interval(resampled)
-    return {name: value, f"{ends}_low": low, f"{ends}_high": high}
-
-
 def _change(value: float, resampled: np.ndarray, n_models: int) -> dict[str, float]:
-    row = _interval("difference", value, "difference", resampled)
-    is_test = n_models >= FEWEST_MODELS
-    return row | {"p": statistics.bootstrap_p(value, resampled) if is_test else np.nan}
+    low, high = statistics.percentile_interval(resampled)
+    p = statistics.bootstrap_p(value, resampled) if n_models >= FEWEST_MODELS else np.nan
+    return {"difference": value, "difference_low": low, "difference_high": high, "p": p}
 
 
 def _facts(detected: Detected, is_member: Deals, numbers: Sequence[int]) -> dict:
     chosen = [list(detected)[number] for number in numbers]
     counts = np.mean([[np.sum(is_member[d]), np.sum(~np.asarray(is_member[d]))] for d in chosen], 0)
-    first = detected[chosen[0]]
-    of_reference = first.get("reference_tokenizer", pd.Series("", first.index))
     windows = [detected[d].groupby("passage")["n_windows"].first().gt(1).mean() for d in chosen]
     return {
         "n_members": round(counts[0]),
         "n_non_members": round(counts[1]),
-        "first_token_scored": bool(first["first_token_scored"].iloc[0]),
-        "reference_tokenizer": of_reference.iloc[0],
+        "first_token_scored": bool(detected[chosen[0]]["first_token_scored"].iloc[0]),
         "windowed_share": float(np.mean(windows)),
     }
 
@@ -260,27 +242,15 @@ def select(detected: pd.DataFrame, keep: Sequence[bool] | np.ndarray) -> pd.Data
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
 NULL_SEEDS = range(20)
 USED_ONCE = f"{BAG_OF_WORDS}, as if its scores were fixed"
-LABELLED_BY = ("chance", "the date", "date minus chance")
 
 
 def swept_k(
-    detected: Detected,
-    is_member: Deals,
-    k_percent: float,
-    *,
-    n_resamples: int,
-    seed: int = 0,
+    detected: Detected, is_member: Deals, k_percent: float, *, n_resamples: int, seed: int = 0
 ) -> pd.DataFrame:
     """AUC of Min-k% Prob at every k, on one half of the passages and on the other.
 
     The k that is best on the first half (the same passages in every deal) is judged
     on the second, against ``k_percent``, the k used everywhere else.
-
-    Args:
-        detected: deal to scores at several k, of the same passages in every deal.
-        is_member: deal to membership.
-        n_resamples: bootstrap resamples of the second half.
-        seed: of the halves and of the bootstrap.
 
     Returns:
         auc_chosen_on, auc_held_out (means over deals), is_best (on the first half),
@@ -303,8 +273,8 @@ def swept_k(
         row = difference_row(
             parts[1], parts[1], kinds[1], methods=methods, n_resamples=n_resamples, seed=seed
         )
-        row |= {"k_percent": k, "auc_chosen_on": np.mean(aucs), "auc_held_out": row["last_auc"]}
-        rows.append(row)
+        chosen = {"k_percent": k, "auc_chosen_on": np.mean(aucs)}
+        rows.append(row | chosen | {"auc_held_out": row["last_auc"]})
     columns = ["k_percent", "auc_chosen_on", "auc_held_out", "is_best"]
     columns += ["difference", "difference_low", "difference_high", "n_models", "p"]
     table = pd.DataFrame(rows)
@@ -326,7 +296,9 @@ def null_rows(
     dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
     is_member[dealt[: len(texts) // 2]] = True
     interval = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
-    words = _bag_of_words(texts, is_member, n_resamples=n_resamples, seed=seed).iloc[0]
+    plan: dict[str, Any] = {"baselines": [BAG_OF_WORDS], "n_folds": feasible_folds(is_member)}
+    plan |= {"n_permutations": 0, "n_resamples": n_resamples, "seed": seed}
+    words = blind_table(texts, is_member, **plan).iloc[0]
     rows = [
         (seed, scores.MIN_K, statistics.auc(min_k_scores, is_member), *interval),
         (seed, BAG_OF_WORDS, words["auc"], words["ci_low"], words["ci_high"]),
@@ -334,16 +306,6 @@ def null_rows(
     ]
     table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
     return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
-
-
-def _bag_of_words(texts: Sequence[str], labels: np.ndarray, **resampling: int) -> pd.DataFrame:
-    """One row of ``blind_table``, without shuffled labels."""
-    plan: dict[str, Any] = {
-        "baselines": [BAG_OF_WORDS],
-        "n_folds": feasible_folds(labels),
-        "n_permutations": 0,
-    }
-    return blind_table(texts, labels, **plan, **resampling)
 
 
 def _narrowed(words: pd.Series) -> tuple[float, float]:
@@ -361,49 +323,6 @@ def null_summary(null: pd.DataFrame) -> pd.DataFrame:
     table = counted.reset_index()
     chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.CONFIDENCE)
     return table.assign(expected=(1 - statistics.CONFIDENCE) * table["deals"], holds=chance > ALPHA)
-
-
-def score_by_label(
-    values: Sequence[float], by_chance: Sequence[bool], by_date: Sequence[bool]
-) -> pd.DataFrame:
-    """AUC of one score with labels by chance and by date, the first two of ``LABELLED_BY``.
-
-    All three have shape (n_texts,). The intervals resample texts, 95 %.
-    """
-    rows = []
-    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
-        is_member = np.asarray(labels, bool)
-        low, high = statistics.auc_interval(np.asarray(values), is_member)
-        row = {"who is a member": name, "n_members": is_member.sum()}
-        row |= {"n_non_members": (~is_member).sum(), "ci_low": low, "ci_high": high}
-        rows.append(row | {"auc": statistics.auc(np.asarray(values), is_member)})
-    return pd.DataFrame(rows)
-
-
-def words_by_label(
-    texts: Sequence[str],
-    by_chance: Sequence[bool],
-    by_date: Sequence[bool],
-    *,
-    n_resamples: int,
-) -> pd.DataFrame:
-    """AUC of words alone on the same texts, with labels by chance and with labels by date.
-
-    Both label vectors have shape (n_texts,). Rows ``LABELLED_BY``: "chance", "the date" and "date
-    minus chance", the difference of the two, whose p is against 0; the other two are against 0.5.
-    Columns are those of ``blind.blind_table``, and n_members and n_non_members of the difference
-    are empty.
-    """
-    rows = []
-    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
-        table = _bag_of_words(texts, np.asarray(labels, bool), n_resamples=n_resamples)
-        table.insert(0, "who is a member", name)
-        rows.append(table)
-    found = auc_difference(texts, by_chance, by_date, n_resamples=n_resamples)
-    difference = {"who is a member": LABELLED_BY[2], "auc": found["difference"], "p": found["p"]}
-    difference |= {"ci_low": found["difference_low"], "ci_high": found["difference_high"]}
-    table = pd.concat([*rows, pd.DataFrame([difference])], ignore_index=True)
-    return table.astype({"n_members": "Int64", "n_non_members": "Int64"})
 
 
 LENGTHS = (32, 64, 128, 256)
@@ -455,15 +374,10 @@ def pairings(
     parts = []
     for read, unread in ((True, True), (False, False), (True, False), (False, True)):
         keep = np.where(is_read, is_member == read, is_member == unread)
-        of_read = {0: is_read[keep]}
-        tables = [{0: select(table, keep)} for table in (after, before)]
+        first, last = ({0: select(table, keep)} for table in (before, after))
         setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
-        about: dict[str, Any] = labels | {
-            "setting": setting,
-            "before": tables[1],
-            "n_resamples": n_resamples,
-        }
-        rows = auc_rows(tables[0], of_read, **about)
+        about: dict[str, Any] = {"before": first, "n_resamples": n_resamples, **labels}
+        rows = auc_rows(last, {0: is_read[keep]}, setting=setting, **about)
         holds = (rows["difference_low"] > 0).astype("boolean")
         parts.append(rows.assign(holds=holds if read == unread else pd.NA))
     return pd.concat(parts, ignore_index=True).drop(columns="p").astype({"holds": "boolean"})
@@ -494,14 +408,10 @@ def telling_words(
 ) -> pd.DataFrame:
     """The words with the largest weights of a bag of words that learned from all passages.
 
-    Args:
-        texts: n_passages passages.
-        is_member: their membership, shape (n_passages,).
-        n_of_label: words to keep for each label, the largest weight first.
-
     Returns:
-        is_member (the label that the word points to), word, weight (above 0 for members),
-        member_pct and non_member_pct: of the passages with that label that contain the word.
+        ``n_of_label`` words of each label, the largest weight first: is_member (the label that
+        the word points to), word, weight (above 0 for members), member_pct and non_member_pct
+        (of the passages with that label that contain the word).
     """
     is_member = np.asarray(is_member, bool)
     vectorizer = CountVectorizer(binary=True)

@@ -47,33 +47,28 @@ def neighbors(
     n_words: int | None = None,
     context_words: int = 64,
     seed: int = 0,
-    max_batch_tokens: int | None = None,
-    cache: bool = True,
 ) -> list[list[str]]:
     """The likeliest one-word variations of each passage, best replacement first.
 
-    All else, spaces and capitals included, is as it was.
+    All else, spaces and capitals included, is as it was. Replacements are kept on disk.
 
     Args:
-        passages: n_passages texts, each with at least one word.
-        masked_lm: any fill-mask model with a fast tokenizer; see
-            ``models.local.load_masked_lm``.
+        passages: texts, each with at least one word.
+        masked_lm: any fill-mask model with a fast tokenizer (``models.local.load_masked_lm``).
         n_neighbors: neighbours of each passage; Mattern et al. take 100.
         n_words: words of a passage that are tried, drawn at random; None tries
             all of them, which is one forward pass for each word.
         context_words: words on either side of the hidden one that the model sees.
         seed: of the words and of what is dropped; other passages change neither.
-        max_batch_tokens: padded tokens of one forward pass.
-        cache: keep the replacements on disk.
 
     ValueError if a passage has no word that is one token, or the vocabulary is too small.
     """
     if n_neighbors < 1 or (n_words is not None and n_words < 1) or context_words < 0:
         raise ValueError("n_neighbors and n_words must be at least 1, context_words at least 0")
     vocabulary = _whole_words(masked_lm)
-    settings = {"n_neighbors": n_neighbors, "max_batch_tokens": budget(masked_lm, max_batch_tokens)}
+    settings = {"n_neighbors": n_neighbors, "max_batch_tokens": budget(masked_lm, None)}
     settings |= {"version": NEIGHBORS_VERSION, "seed": seed}
-    store = BatchCache("neighbors", masked_lm.identity, settings) if cache else None
+    store = BatchCache("neighbors", masked_lm.identity, settings)
     found = []
     for number, passage in enumerate(passages):
         blanks = _blanks(masked_lm, passage, n_words, context_words, seed)
@@ -82,10 +77,9 @@ def neighbors(
         name = [[blank.word, blank.place, *blank.token_ids] for blank in blanks]
 
         def compute(blanks: Any = blanks) -> dict[str, np.ndarray]:
-            sizes = n_neighbors, max_batch_tokens
-            return _replacements(masked_lm, blanks, vocabulary, seed, *sizes)
+            return _replacements(masked_lm, blanks, vocabulary, seed, n_neighbors)
 
-        arrays = store.arrays(name, compute, ["blank", "token_id"]) if store else compute()
+        arrays = store.arrays(name, compute, ["blank", "token_id"])
         chosen = [
             (blanks[blank], vocabulary[token_id])
             for blank, token_id in zip(*(arrays[key].tolist() for key in arrays), strict=True)
@@ -144,7 +138,6 @@ def _replacements(
     vocabulary: dict[int, str],
     seed: int,
     n_neighbors: int,
-    max_batch_tokens: int | None,
 ) -> dict[str, np.ndarray]:
     """The best replacements over all blanks: number of the blank and token id, best first."""
     token_ids = torch.tensor(list(vocabulary))
@@ -158,7 +151,7 @@ def _replacements(
         )
     embed = masked_lm.model.get_input_embeddings()
     log_probs = torch.empty(len(blanks), len(token_ids))
-    for batch in batches_of(list(map(len, encoded)), budget(masked_lm, max_batch_tokens)):
+    for batch in batches_of(list(map(len, encoded)), budget(masked_lm, None)):
         input_ids = pad(masked_lm, [encoded[item] for item in batch])
         lengths = torch.tensor([len(encoded[item]) for item in batch], device=input_ids.device)
         mask = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]).long()

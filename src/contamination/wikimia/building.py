@@ -22,8 +22,7 @@ from contamination.core import storage
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.models.chat import REFUSED, ChatError, Endpoint, Price, Secret
 from contamination.wikimia import pages, sets
-from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
-from contamination.wikimia.sets import card
+from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings
 from contamination.wikimia.wiki import Wiki, WikiError
 
 
@@ -59,9 +58,10 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
             counted = {"n_valid": len(table), "n_refused": statuses.get(REFUSED, 0)}
             counted["n_error"] = sum(statuses.values()) - sum(counted.values())
             sizes.append(_size(sets.PARAPHRASED, length, table, **counted))
-    results["sizes"] = pd.DataFrame(sizes, columns=_SIZE_COLUMNS).astype(
-        dict.fromkeys(["n_valid", "n_refused", "n_error"], "Int64")
-    )
+    columns = ["benchmark", "length", "n_members", "n_non_members"]
+    columns += ["n_valid", "n_refused", "n_error", "note"]
+    counts = dict.fromkeys(columns[4:7], "Int64")
+    results["sizes"] = pd.DataFrame(sizes, columns=columns).astype(counts)
     results["blind_baselines"] = sets.blind_baselines(
         tables, settings.n_permutations, settings.seed
     )
@@ -76,14 +76,12 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
         storage.write_parquet(folder / f"{name}.parquet", table.assign(**provenance))
     for name, table in results.items():
         storage.write_csv(folder / f"{name}.csv", table)
-    storage.write_text(folder / "README.md", card(settings, about, results, list(files)))
+    storage.write_text(folder / "README.md", sets.card(settings, about, results, list(files)))
     return results
 
 
 _STEMS = {sets.WIKIMIA: "wikimia", sets.TWO_REVISIONS: "two_revisions"}
 _STEMS |= {sets.PARAPHRASED: "wikimia_paraphrased"}
-_SIZE_COLUMNS = ["benchmark", "length", "n_members", "n_non_members"]
-_SIZE_COLUMNS += ["n_valid", "n_refused", "n_error", "note"]
 
 
 def _size(name: str, length: int, table: pd.DataFrame, **more: Any) -> dict[str, Any]:
@@ -92,13 +90,11 @@ def _size(name: str, length: int, table: pd.DataFrame, **more: Any) -> dict[str,
     return {"benchmark": name, "length": length, **counts, **more}
 
 
-def _paraphraser(settings: Settings) -> dict[str, Any]:
-    key_variable = settings.paraphrase_key_variable or None
-    Secret(key_variable)
-    endpoint = Endpoint(settings.paraphrase_base_url, settings.paraphrase_model, key_variable)
-    prices = settings.input_price_per_million, settings.output_price_per_million
-    price = Price(*prices, settings.price_date)
-    return {"endpoint": endpoint, "price": price, "cap": settings.cost_cap, "run": "wikimia"}
+def _paraphraser(told: Settings) -> dict[str, Any]:
+    Secret(key_variable := told.paraphrase_key_variable or None)
+    endpoint = Endpoint(told.paraphrase_base_url, told.paraphrase_model, key_variable)
+    price = Price(told.input_price_per_million, told.output_price_per_million, told.price_date)
+    return {"endpoint": endpoint, "price": price, "cap": told.cost_cap, "run": "wikimia"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("parameters", type=Path, help="YAML file, such as params/full/wikimia.yaml")
     path = parser.parse_args(arguments).parameters
     try:
-        settings = settings_from(load_parameter_file(path), str(path))
+        settings = Settings.read_checked(load_parameter_file(path), str(path))
         wiki = Wiki(settings.wiki, settings.user_agent, settings.crawl)
         results = build(wiki, settings)
     except (WikiError, ChatError, ParameterError, ValueError) as error:

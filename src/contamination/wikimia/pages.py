@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from tqdm import tqdm
 
 from contamination.core.overlap import normalised
-from contamination.core.parameters import OwnSettings, ParameterError, setting
+from contamination.core.parameters import OwnSettings, setting
 from contamination.core.words import units
 from contamination.wikimia.wiki import Wiki
 
@@ -65,19 +65,19 @@ _UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
 
 @dataclass(frozen=True)
 class Settings(OwnSettings):
-    """What to build; ``params/full/wikimia.yaml`` explains each line. Unfit: ValueError."""
+    """What to build; ``params/full/wikimia.yaml`` explains each line."""
 
     wiki: str = setting("https://en.wikipedia.org/w/", "[address]")
     user_agent: str = setting("")
     crawl: str = setting("1")
-    member_categories: list[str] = setting([])
-    non_member_categories: list[str] = setting([])
-    depth: int = setting(2)
-    member_cutoff: str = setting("2017-01-01")
-    non_member_cutoff: str = setting("2023-01-01")
-    snapshot: str = setting("2026-01-01")
-    max_pages: int = setting(394)
-    lengths: list[int] = setting([32, 64, 128, 256])
+    member_categories: list[str] = setting([], "[1 to 1000 values]")
+    non_member_categories: list[str] = setting([], "[1 to 1000 values]")
+    depth: int = setting(2, "[0 or more]")
+    member_cutoff: str = setting("2017-01-01", "[a day YYYY-MM-DD]")
+    non_member_cutoff: str = setting("2023-01-01", "[a day YYYY-MM-DD]")
+    snapshot: str = setting("2026-01-01", "[a day YYYY-MM-DD]")
+    max_pages: int = setting(394, "[0 or more]")
+    lengths: list[int] = setting([32, 64, 128, 256], "[1 or more]")
     list_pattern: str = setting(r"^Lists? of\b")
     timeline_pattern: str = setting(r"^Timeline of\b")
     disambiguation_pattern: str = setting(r"\(disambiguation\)$")
@@ -93,23 +93,16 @@ class Settings(OwnSettings):
     cost_cap: float = setting(0.0)
     output_folder: str = setting("outputs/wikimia")
 
-    def __post_init__(self) -> None:
-        for name in ("member_cutoff", "non_member_cutoff", "snapshot"):
-            try:
-                date.fromisoformat(getattr(self, name))
-            except ValueError as error:
-                raise ValueError(f'{name} is not a date "YYYY-MM-DD"') from error
-        if self.member_cutoff > self.non_member_cutoff:
+    def check(self) -> None:
+        """ValueError, in one line, if settings do not fit each other."""
+        days = self.member_cutoff, self.non_member_cutoff, self.snapshot
+        old, new, last = map(date.fromisoformat, days)
+        if old > new:
             raise ValueError("member_cutoff lies after non_member_cutoff: exchange them")
-        if self.snapshot <= self.non_member_cutoff:
+        if last <= new:
             raise ValueError("snapshot must lie after non_member_cutoff: non-members are read then")
-        if date.fromisoformat(self.snapshot) > datetime.now(UTC).date():
+        if last > datetime.now(UTC).date():
             raise ValueError("snapshot lies in the future: name a day that is over")
-        for name in ("member_categories", "non_member_categories", "lengths"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} is empty: name at least one")
-        if min(self.lengths) < 1 or self.depth < 0 or self.max_pages < 0:
-            raise ValueError("lengths must be positive, depth and max_pages not negative")
         for name in ("list_pattern", "timeline_pattern", "disambiguation_pattern", "stub_pattern"):
             try:
                 re.compile(getattr(self, name))
@@ -129,27 +122,13 @@ def _last_second_before(day: str) -> str:
     return f"{(datetime.fromisoformat(day) - timedelta(seconds=1)).isoformat()}Z"
 
 
-def settings_from(values: Mapping[str, Any], source: str) -> Settings:
-    """Settings from a parameter file; ParameterError: unknown name, wrong type, unfit value."""
-    try:
-        return Settings.read(values, source)
-    except ParameterError:
-        raise
-    except ValueError as error:
-        raise ParameterError(f"{source}: {error}") from None
-
-
 def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFrame:
     """Every page of the categories, with its fate, and the text of those that are kept.
 
-    Pages of each kind are looked at in random order until ``max_pages`` are
-    kept. Members come first; outcome is "kept", "not needed" or one of
-    ``FILTERS``; text holds words with single spaces between them; of members also the
-    revision at the snapshot (``later_``), where it was saved after the non-member
-    cut-off. Cells that a page did not get to are empty.
-
-    Raises:
-        WikiError: if the wiki does not answer or a category is empty.
+    Pages of each kind are looked at in random order until ``max_pages`` are kept, members first.
+    outcome is "kept", "not needed" or one of ``FILTERS``; of members there is also the revision at
+    the snapshot (``later_``), where it was saved after the non-member cut-off. WikiError if the
+    wiki does not answer or a category is empty.
     """
     categories = {MEMBER: settings.member_categories, NON_MEMBER: settings.non_member_categories}
     pages_of = {kind: wiki.pages_in(names, settings.depth) for kind, names in categories.items()}
@@ -209,9 +188,12 @@ def _look_at(
     if revision is None:
         return fate | {"outcome": GONE}
     fate |= {"revision_id": revision.revision_id, "revision_timestamp": revision.timestamp}
-    outcome = _outcome_of_source(revision.wikitext, settings)
-    if outcome:
-        return fate | {"outcome": outcome}
+    if revision.wikitext is None:
+        return fate | {"outcome": HIDDEN}
+    if is_redirect(revision.wikitext):
+        return fate | {"outcome": REDIRECT}
+    if re.search(settings.stub_pattern, revision.wikitext):
+        return fate | {"outcome": STUB}
     text = _text_of(wiki, revision.revision_id)
     if text is None:
         return fate | {"outcome": HIDDEN}
@@ -226,14 +208,6 @@ def _look_at(
     if kind == MEMBER:
         fate |= _later(wiki, settings, page["page_id"])
     return fate
-
-
-def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
-    if source is None:
-        return HIDDEN
-    if is_redirect(source):
-        return REDIRECT
-    return STUB if re.search(settings.stub_pattern, source) else None
 
 
 def _text_of(wiki: Wiki, revision_id: int) -> str | None:

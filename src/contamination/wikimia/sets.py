@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files as files_of
 from typing import Any
 
 import pandas as pd
@@ -45,15 +46,17 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
         became of them: "no later revision", "short", "unchanged", "kept".
     """
     members = pages[(pages["outcome"] == KEPT) & (pages["kind"] == MEMBER)]
-    with_later = members[members["later_text"].notna()]
-    names = {"revision_id": "later_revision_id", "revision_timestamp": "later_timestamp"}
-    names["text"] = "later_text"
-    later = with_later.assign(**{name: with_later[other] for name, other in names.items()})
-    before, after = _cut(with_later.assign(label=1), length), _cut(later.assign(label=0), length)
+    with_later = members[members["later_text"].notna()].assign(label=1)
+    later = with_later.assign(
+        label=0,
+        revision_id=with_later["later_revision_id"],
+        revision_timestamp=with_later["later_timestamp"],
+        text=with_later["later_text"],
+    )
+    before, after = _cut(with_later, length), _cut(later, length)
     both = before.merge(after, on="page_id", suffixes=("", "_after"))
     ids = both["page_id"][both["input"].map(normalised) != both["input_after"].map(normalised)]
-    table = pd.concat([before, after])
-    table = table[table["page_id"].isin(ids)]
+    table = pd.concat([before, after]).query("page_id in @ids")
     table = table.sort_values(["page_id", "label"], ascending=[True, False], ignore_index=True)
     counts = {
         "no later revision": len(members) - len(with_later),
@@ -77,10 +80,10 @@ def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
 def blind_baselines(
     tables: Mapping[tuple[str, int], pd.DataFrame], n_permutations: int = 100, seed: int = 0
 ) -> pd.DataFrame:
-    """What each table, by (name of the set, length), gives away without any model.
+    """``blind.blind_table`` of each table, by (name of the set, length).
 
-    As :func:`blind.blind_table`. The two revisions of a page are always in the same fold. A
-    table with fewer than two passages of a kind has no row.
+    The two revisions of a page are always in the same fold. A table with fewer than two passages
+    of a kind has no row.
     """
     results = []
     for (name, length), table in tables.items():
@@ -110,11 +113,10 @@ def paraphrased(
         The rows whose answer has status "ok", ``input`` paraphrased and the
         passage itself in ``original``; and the number of answers by status.
     """
-    prompts = [PARAPHRASE_PROMPT.format(passage=passage) for passage in table["input"]]
     limit = {"max_tokens": _TOKENS_PER_WORD * length}
-    requests = [
-        Request(messages=[{"role": "user", "content": prompt}], options=limit) for prompt in prompts
-    ]
+    prompts = [PARAPHRASE_PROMPT.format(passage=passage) for passage in table["input"]]
+    messages = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    requests = [Request(messages=each, options=limit) for each in messages]
     answers = answer_all(endpoint, requests, **settings)
     statuses = pd.Series([answer.status for answer in answers], dtype=str)
     texts = [" ".join(answer.text.split()) for answer in answers]
@@ -133,7 +135,6 @@ COLUMNS = {
     "n_words": "words of the whole text",
     "wiki, licence": "where the text comes from and under which licence",
 }
-_COUNTS = ["n_members", "n_non_members"]
 
 
 def card(
@@ -142,77 +143,41 @@ def card(
     results: Mapping[str, pd.DataFrame],
     files: Sequence[str],
 ) -> str:
-    """The card as Markdown with the front matter that dataset hubs read.
+    """``card.md`` filled in: Markdown with the front matter that dataset hubs read.
 
     ``about`` is ``Wiki.about``; ``results`` the tables of ``building.build``, ``files`` the names
     of the Parquet files, without ending.
     """
     general, rights = about["general"], about["rightsinfo"]
-    licence = rights.get("text") or "not stated by the wiki"
-    sections = [
-        _front_matter(general.get("lang", "en"), licence, rights.get("url") or "", files),
-        f"# Dated pages of {general['sitename']}: members and non-members",
-        f"Built from {settings.wiki} ({general['generator']}), crawl {settings.crawl!r}, by the "
-        "method of WikiMIA (Shi et al., arXiv:2310.16789, section 2.2). Members: pages of "
-        f"{_listed(settings.member_categories)} created before {settings.member_cutoff}, as they "
-        "stood before that date. Non-members: pages of "
-        f"{_listed(settings.non_member_categories)} created on or after "
-        f"{settings.non_member_cutoff}, as they stood before the snapshot of {settings.snapshot}. "
-        f"Subcategories were followed {settings.depth} levels down.",
-        "Both kinds go one way: the wiki renders the stated revision as HTML, and headings, "
-        "tables, boxes, references and galleries are left out.",
-        "In the set *two revisions* both passages come from one member page: before the member "
-        "cut-off, and before the snapshot where that revision was saved after the non-member "
-        "cut-off.",
-        "## What can be told without a model",
-        "These AUCs belong to classifiers that see the passages and their labels, and no model. A "
-        "detector shows something about a model only where it does better than they do on the "
-        "same rows.",
-        _markdown(_readable(results["blind_baselines"])),
-        "## Pages: found, asked, dropped, kept",
-        _markdown(results["filters"]),
-        "## Passages",
-        _markdown(results["sizes"].astype(object).fillna("")),
-        "## Columns",
-        _markdown(pd.DataFrame(COLUMNS.items(), columns=["column", "meaning"])),
-        "## Caveats",
-        "* A page's first revision dates the page, not the event, and not each sentence.\n"
-        "* Old revisions are rendered with the templates of the day of the crawl. A template that "
-        "was changed since may show words that nobody saw then; one that is gone is left out. "
-        "Both happen more often the older a revision is, so to members more than to non-members.\n"
-        "* Whether a page is a redirect or a disambiguation page, and its title, are those of the "
-        "day of the crawl.\n"
-        "* A page that was deleted and written again counts as new.\n"
-        "* That a page existed before a date does not prove that a given model read it.\n"
-        f"* Text: {licence}. Each row names page and revision, whose history names the authors.",
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _front_matter(language: str, licence: str, url: str, files: Sequence[str]) -> str:
-    lines = ["---", f"language: {language}", "license: other", f'license_name: "{licence}"']
-    lines += [f'license_link: "{url}"', "configs:"]
-    for name in files:
-        lines += [f"- config_name: {name}", f"  data_files: {name}.parquet"]
-    return "\n".join([*lines, "---"])
-
-
-def _readable(baselines: pd.DataFrame) -> pd.DataFrame:
-    if baselines.empty:
-        return baselines
-    columns = ["benchmark", "length", "baseline", *_COUNTS, "auc", "ci_low", "ci_high"]
-    table = baselines[[*columns, "permutation_null", "p_value"]].copy()
-    rounded = ["auc", "ci_low", "ci_high", "permutation_null", "p_value"]
-    table[rounded] = table[rounded].map(lambda value: "" if pd.isna(value) else f"{value:.3f}")
-    return table
+    configs = [f"- config_name: {name}\n  data_files: {name}.parquet" for name in files]
+    baselines = results["blind_baselines"]
+    dropped = ["p", "permutation_high", "tpr_at_5_fpr", "overlap_pct"]
+    template = files_of("contamination.wikimia").joinpath("card.md").read_text("utf-8")
+    return template.format(
+        settings=settings,
+        language=general.get("lang", "en"),
+        licence=rights.get("text") or "not stated by the wiki",
+        link=rights.get("url") or "",
+        configs="\n".join(configs),
+        sitename=general["sitename"],
+        generator=general["generator"],
+        members=", ".join(f'"{name}"' for name in settings.member_categories),
+        non_members=", ".join(f'"{name}"' for name in settings.non_member_categories),
+        blind_baselines=_markdown(baselines.drop(columns=dropped, errors="ignore")),
+        filters=_markdown(results["filters"]),
+        sizes=_markdown(results["sizes"]),
+        columns=_markdown(pd.DataFrame(COLUMNS.items(), columns=["column", "meaning"])),
+    )
 
 
 def _markdown(table: pd.DataFrame) -> str:
+    def text(cell: Any) -> str:
+        if pd.isna(cell):
+            return ""
+        return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "/")
+
     if table.empty:
         return "Too few passages of one kind."
-    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy()]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+    rows = [list(table.columns), ["---"] * len(table.columns)]
+    rows += [list(map(text, row)) for row in table.astype(object).to_numpy()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

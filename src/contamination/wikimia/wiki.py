@@ -80,14 +80,8 @@ class History(NamedTuple):
 class Wiki:
     """One wiki at one time; ``n_asked`` requests went to it, ``n_stored`` the store answered.
 
-    Args:
-        address: up to the folder of ``api.php``, such as "https://en.wikipedia.org/w/".
-        user_agent: "name/version (address or mail to reach you)".
-        crawl: name of the snapshot; another one asks everything anew.
-        retry_seconds: the wait after a failure grows by so much with each further one.
-
-    Raises:
-        ValueError: if the address or the user agent is unfit.
+    ``address`` is up to the folder of ``api.php``; another ``crawl`` asks everything anew; the wait
+    after a failure grows by ``retry_seconds``. ValueError if address or user agent is unfit.
     """
 
     def __init__(self, address: str, user_agent: str, crawl: str, retry_seconds: int = 10) -> None:
@@ -149,12 +143,9 @@ class Wiki:
     def pages_in(self, categories: Sequence[str], depth: int) -> list[dict[str, Any]]:
         """Pages of categories and of their subcategories, each once, in the order of discovery.
 
-        A category, with or without "Category:", is visited once, however many others it is in:
-        categories of a wiki form circles. Subcategories are followed ``depth`` levels down; the
-        ``category`` of a page is the one it was found in.
-
-        Raises:
-            WikiError: if a category is empty, or as :meth:`ask`.
+        A category, with or without "Category:", is visited once: categories of a wiki form circles.
+        Subcategories are followed ``depth`` levels down; the ``category`` of a page is the one it
+        was found in. WikiError if a category is empty, or as :meth:`ask`.
         """
         queue = [(f"Category:{name.removeprefix('Category:')}", 0) for name in categories]
         visited = {name for name, _ in queue}
@@ -185,11 +176,7 @@ class Wiki:
 
     @_of_known_form
     def history(self, page_id: int) -> History | None:
-        """When a page was created and what it is today; None if it is gone.
-
-        The date is that of the first revision, which stays with a page when it
-        is moved. A wiki gives it for one page a request.
-        """
+        """When a page was created (its first revision) and what it is today; None if it is gone."""
         question = {"prop": "info|pageprops|revisions", "ppprop": "disambiguation"}
         page = self._page(page_id, **question, rvprop="ids|timestamp", rvdir="newer", rvlimit=1)
         if page is None:
@@ -218,10 +205,9 @@ class Wiki:
 
     @_of_known_form
     def html_of(self, revision_id: int) -> tuple[str, list[str]] | None:
-        """HTML of any revision; None if it cannot be rendered.
+        """HTML of any revision, and titles of its templates that are gone: links in their place.
 
-        Templates are rendered as they are on the day of the crawl. In place of one
-        that is gone stands a link with its title, so these titles come too.
+        None if it cannot be rendered. Templates are those of the day of the crawl.
         """
         plain: dict[str, Any] = dict.fromkeys(
             ["disablelimitreport", "disableeditsection", "disabletoc"], 1
