@@ -14,7 +14,7 @@ from contamination.replication import released_texts as replication_tables
 def time_travel() -> SimpleNamespace:
     """Tables of the replication: ``instances``, ``tests``, ``judged``, ``marks``, ``success``."""
     instances = published.released_instances("Time Travel")
-    tests = replication_tables.replication_published(instances, n_resamples=200)
+    tests = replication_tables.replication_published(instances)
     judged = replication_tables.judged_instances(instances)
     marks = replication_tables.replication_marks(judged)
     success = replication_tables.replication_success(tests, judged)

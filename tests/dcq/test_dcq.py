@@ -262,18 +262,16 @@ def test_e_is_counted_in_three_ways_by_hand():
     assert levels.loc["E a quarter"].tolist() == pytest.approx([60, 50])
     # Left out: margins 1, 2, 2 (one right answer) and half of the pair at 3 (half a right one).
     assert levels.loc["equal coverage"].tolist() == pytest.approx([45, 40])
-    assert levels.loc["maximum, E wrong"].tolist() == pytest.approx([60, 40])
-    assert table["n_positions"].tolist() == [4] * 4
+    assert table["n_positions"].tolist() == [4] * 3
 
 
 def test_positions_are_those_that_the_modified_quiz_leaves():
-    """A level is the mean over least preferred positions; the maximum stands beside it."""
+    """A level is the mean over least preferred positions."""
     instances = answered("M", "X", "D" * 10, modified="AAAABBBBEE", at_c="C" * 5 + "E" * 5)
     table = compared(taken("X", "r", "D" * 10), instances).xs("r", level="control")
     assert table.loc["E wrong", ["n_positions", "model_pct"]].tolist() == [2, 75]
-    assert table.loc["maximum, E wrong", "model_pct"] == 100
     # Every option of the rule's one quiz stands for both positions.
-    assert table["rule_pct"].tolist() == pytest.approx([100, 75, 100, 100])
+    assert table["rule_pct"].tolist() == pytest.approx([100, 75, 100])
 
 
 @pytest.mark.parametrize(
@@ -301,7 +299,6 @@ def test_a_claim_needs_both_counts():
         "E wrong": RULED_OUT,
         "equal coverage": SHOWN,  # the rule keeps its surest quizzes, wrong in them
         "E a quarter": OPEN,
-        "maximum, E wrong": RULED_OUT,
     }
     assert set(words["verdict"]) == {OPEN}
     # The same rule right more often: E as a quarter rules a lead out, and alone may not claim it.
@@ -322,7 +319,6 @@ def test_a_rule_that_is_worse_needs_a_corrected_test_too():
 
 def test_p_values_are_adjusted_over_datasets_models_and_rules():
     rng = np.random.default_rng(0)
-    right = "D" * 62 + "A" * 38
     bias = "A" * 25 + "B" * 25 + "C" * 50
 
     def table(n_datasets):
@@ -331,9 +327,6 @@ def test_p_values_are_adjusted_over_datasets_models_and_rules():
         models = [answered("M", d, rng.permutation(list("D" * 42 + "A" * 58)), bias) for d in names]
         return compared(pd.concat(rules), pd.concat(models))
 
-    alone, many = table(1), table(20)
-    assert alone["p_better"].le(controls.ALPHA).all()
-    assert many["difference_pct"].eq(20).all() and many["p_better"].gt(controls.ALPHA).any()
     right = "D" * 54 + "A" * 46  # 12 points above the models
     alone, many = table(1), table(20)
     assert alone["word"].eq(RULED_OUT).all()
@@ -366,21 +359,10 @@ def test_corrected_intervals_agree_with_every_verdict():
 
 def test_a_corrected_interval_by_hand():
     """One of 40 resamples may lie beyond each end; for three rows left, one of 120."""
-    differences = np.append(np.arange(119.0), np.nan)
+    differences = np.arange(119.0)
     assert controls.corrected_interval(differences, 1, 1) == (2, 116)
     assert controls.corrected_interval(differences, 3, 0) == (0, 116)
     assert controls.corrected_interval(differences, 4, 4) == (-100, 100)
-
-
-def test_the_rule_of_a_dataset_is_chosen_on_the_others():
-    good, bad = "D" * 9 + "A", "A" * 9 + "D"
-    parts = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
-    parts += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
-    chosen = controls.rule_chosen_on_others(pd.concat(parts))
-    assert chosen == {"X": "s", "Y": "s", "Z": "s"}
-    parts[1] = taken("Y", "r", good)
-    chosen = controls.rule_chosen_on_others(pd.concat(parts))
-    assert chosen == {"X": "s", "Y": "s", "Z": "r"}
 
 
 def test_rules_of_other_instances_are_refused():
@@ -397,19 +379,11 @@ def three_rules(model_at_d):
     return controls.beyond_rules(choices, instances, 2000).set_index("control").loc["r"]
 
 
-def test_that_one_of_several_rules_is_ahead_is_tested_once_for_each(monkeypatch):
-    monkeypatch.setattr(controls, "_p_above", lambda gap, least: 0.01)
-    monkeypatch.setattr(controls, "holm", lambda p: p)
-    row = three_rules("D" * 90 + "E" * 10)
-    assert (row["p_more"], row["p_less"]) == (0.01, pytest.approx(0.02))  # r against s and t
-
-
 def test_where_a_rule_fails_the_others_are_the_bar():
     memory = three_rules("D" * 90 + "E" * 10)
     assert (memory["n_rule_wrong"], memory["right_where_rule_wrong_pct"]) == (60, 100)
     assert (memory["strongest_other"], memory["other_where_rule_wrong_pct"]) == ("s", 10)
     assert memory["difference_pct"] == 90 and memory["verdict"] == SHOWN
-    assert (memory["n_answered_none"], memory["right_when_chosen_pct"]) == (10, 100)
     taste = three_rules("A" * 60 + "D" * 40)
     assert taste["verdict"] == RULED_OUT
     assert three_rules("D" * 8 + "A" * 92)["verdict"] == RULED_OUT  # less than 10 points
@@ -443,13 +417,6 @@ def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
     assert table.loc["s", "strongest_other"] == "r"
 
 
-def test_audit_counts_what_gives_the_original_away():
-    breaks = QUIZ.to_dict() | {"instance": "the cat\nsat here", "option_d": "the cat sat there"}
-    audit = controls.audit_options(pd.DataFrame([QUIZ.to_dict(), breaks])).iloc[0]
-    assert audit["n_option_d_is_original"] == 1
-    assert audit["n_line_breaks_alone"] == 1
-
-
 def test_shipped_choices_hold_every_quiz_and_no_text():
     choices = published.rule_choices()
     n = choices.drop_duplicates(["dataset", "index"]).groupby("dataset").size()
@@ -468,16 +435,6 @@ def test_shipped_choices_hold_every_quiz_and_no_text():
 def test_shipped_choices_are_those_of_the_released_quizzes():
     found = controls.rule_choices(quizzes.released_quizzes())
     pd.testing.assert_frame_equal(found, published.rule_choices(), atol=1e-6)
-
-
-@pytest.mark.mirror
-def test_released_options_give_some_originals_away():
-    released = quizzes.released_quizzes()
-    assert len(released) == 1035
-    audit = controls.audit_options(released).set_index("dataset")
-    wild = audit.loc[list(published.WILD_DATASETS)]
-    assert (wild["n_option_d_is_original"] == wild["n"]).all()
-    assert audit.loc["HumanEval", "n_line_breaks_alone"] == 12
 
 
 def test_a_taker_beside_a_clean_one_is_paired_by_instance():

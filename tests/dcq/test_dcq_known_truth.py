@@ -67,14 +67,16 @@ def test_only_the_quizzed_sample_differs_between_all_and_half(arms):
     assert list(sets) == ["with label", "half with label", *[arm.condition for arm in arms[2:]]]
     half = sets["half with label"]
     assert half.quizzes["index"].tolist() == [4, 5, 16, 17]
-    assert half.is_read.tolist() == [True, True, False, False]
-    assert sets["with label"].is_read.all() and not sets["unseen, same model"].is_read.any()
+    assert half.quizzes["is_read"].tolist() == [True, True, False, False]
+    is_read = {condition: one.quizzes["is_read"] for condition, one in sets.items()}
+    assert is_read["with label"].all() and not is_read["unseen, same model"].any()
     (clean,) = known_truth.quizzed_sets(arms, is_dosed=False)
-    assert clean.quizzes is arms[0].quizzes and not clean.is_read.any()
+    assert clean.quizzes["index"].equals(arms[0].quizzes["index"])
+    assert not clean.quizzes["is_read"].any()
 
 
 def quizzed(condition, is_read):
-    return known_truth.QuizzedSet(condition, 1, table_of(len(is_read)), np.array(is_read))
+    return known_truth.Arm(condition, 1, table_of(len(is_read)).assign(is_read=is_read))
 
 
 def lab_rows(known, condition, is_read, model="dosed", seed=0):
@@ -99,7 +101,7 @@ def test_lab_rows_hold_truth_recall_and_precision():
 def test_text_without_its_label_is_no_contamination(condition):
     rows, _ = lab_rows({0, 1, 2, 3}, condition, [True] * 4)
     row = rows.iloc[0]
-    assert (row["true_contamination_pct"], row["text_seen_pct"]) == (0, 100)
+    assert row["true_contamination_pct"] == 0
     assert row["max_pct"] == 100 and np.isnan(row["recall_max_pct"])
     assert row["precision_max_pct"] == 0
 
@@ -135,82 +137,67 @@ def test_guesses_lift_the_range_above_the_truth_and_oversight_lowers_it():
     assert shares[0] == pytest.approx(1)
 
 
-def test_profiles_are_checked_and_a_seed_repeats():
-    with pytest.raises(ValueError, match="sum to 1"):
-        assessment.estimator_table({"x": (1, 1, 0, 0, 0)}, [0.5], [1.0], n=10, n_simulations=2)
+def test_a_seed_of_the_estimator_study_repeats():
     mixed = {"mostly E": (0.1, 0.1, 0.1, 0.1, 0.6)}
     table = assessment.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
     again = assessment.estimator_table(mixed, [0.0, 1.0], [1.0], n=100, n_simulations=20)
     pd.testing.assert_frame_equal(table, again)
 
 
-# Readings, each with a table that confirms and one that refutes
+# Readings
 
 
 def lab(**columns):
     defaults = {"respondent": "respondent", "dataset": "d", "seed": 0, "copies": 4}
-    defaults |= {"text_seen_pct": 100.0, "recall_max_pct": 80.0, "condition": "with label"}
-    defaults["true_contamination_pct"] = 100.0
-    return pd.DataFrame(defaults | columns)
+    return pd.DataFrame(defaults | {"condition": "with label"} | columns)
 
 
-HIGH = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
-LOW = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
-LOW_HALF = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0)
-LOW = pd.concat([LOW, LOW_HALF.assign(condition="half with label")])
-MOVED = lab(modified_pct=[4.0, 4.0, 4.0], original_pct=[60.0, 60.0, 8.0], fifth_pct=[6, 40, 4])
-CONDITIONS = ["with label", "without label", "wrong label"]
-READ = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
-UNREAD = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
+SETS = ["with label", "half with label", "without label", "wrong label", "unseen, same model"]
+SHOWN_BY = {"condition": [*SETS, "clean model"], "copies": [4, 4, 4, 4, 0, 0]}
+SHOWN_BY |= {"true_contamination_pct": [100, 50, 0, 0, 0, 0], "min_pct": [10, 10, 0, 0, 0, 0]}
+SHOWN_BY |= {"max_pct": [20, 15, 12, 5, 4, 2], "replication_pct": [10, 5, 0, 0, 2, 2]}
+SHOWN_BY |= {"modified_pct": 4, "original_pct": [60, 4, 4, 4, 4, 8], "fifth_pct": 6}
+RANKED = lab(condition=["with label", "unseen, same model"], copies=[4, 0], max_pct=[90, 25])
+RANKED = RANKED.assign(respondent="option ranking")
 
 
 @pytest.mark.parametrize(
-    ("reading", "table", "expected"),
+    ("reading", "expected", "changed", "instead"),
     [
-        ("range_and_truth", LOW, "below"),
-        ("range_and_truth", HIGH, "above"),
-        ("range_and_truth", lab(min_pct=[90.0], max_pct=[100.0]), "neither"),
-        ("level_of_unread", lab(max_pct=[2.0, 6.0], condition="clean model"), "at most 10 %"),
-        ("level_of_unread", lab(max_pct=[25.0], condition="clean model"), "above 10 %"),
-        ("label_matters", lab(max_pct=[80, 60, 5], condition=CONDITIONS), "without label"),
-        (
-            "label_matters",
-            lab(max_pct=[80, 60, 50], condition=CONDITIONS),
-            "without label and wrong label",
-        ),
-        ("label_matters", lab(max_pct=[80, 6, 5], condition=CONDITIONS), "neither"),
-        ("label_matters", lab(max_pct=[4, 6, 5], condition=CONDITIONS), "too little is recognised"),
-        ("label_matters", lab(max_pct=[80.0]), "not read otherwise"),
-        ("quiz_and_replication", pd.concat([READ, UNREAD]), "1 of 1"),
+        ("range", "below", {"max_pct": [100, 60, 12, 5, 4, 2]}, "neither"),
+        ("range", "below", {"min_pct": [101] * 6, "max_pct": [102] * 6}, "above"),
+        ("otherwise", "without label", {"max_pct": [20, 15, 12, 11, 4, 2]},
+         "without label and wrong label"),
+        ("otherwise", "without label", {"max_pct": [20, 15, 6, 5, 4, 2]}, "neither"),
+        ("otherwise", "without label", {"max_pct": [4, 4, 6, 5, 4, 2]}, "too little is recognised"),
+        ("nobody", "at most 10 %", {"max_pct": [20, 15, 12, 5, 25, 2]}, "above 10 %"),
         # Replicated less often, yet further above what is replicated unread.
-        ("quiz_and_replication", pd.concat([READ, UNREAD.assign(max_pct=20.0)]), "0 of 1"),
-        ("answers_move", MOVED, "1 of 3"),
-        ("answers_of_clean_models_move", MOVED.assign(condition="clean model"), "2 of 3"),
+        ("replication", "1 of 1", {"max_pct": [20, 15, 12, 5, 20, 2]}, "0 of 1"),
+        ("fifth", "1 of 1", {"fifth_pct": 40}, "0 of 1"),
+        ("clean models", "0 of 1", {"original_pct": [60, 4, 4, 4, 4, 60]}, "1 of 1"),
     ],
-)
-def test_readings(reading, table, expected):
-    assert getattr(known_truth, reading)(table) == expected
-
-
-def read_and_unread(respondent, ranking):
-    """Levels of sets read and never read, by both, under two models."""
-    parts = [
-        lab(max_pct=levels, condition=condition, respondent=name, seed=[0, 1])
-        for name, both in (("respondent", respondent), ("option ranking", ranking))
-        for condition, levels in zip(("with label", "unseen, same model"), both, strict=True)
-    ]
-    return pd.concat(parts)
+)  # fmt: skip
+def test_readings_confirm_and_refute(reading, expected, changed, instead):
+    for columns, answer in ((SHOWN_BY, expected), (SHOWN_BY | changed, instead)):
+        found = known_truth.readings_of(pd.concat([lab(**columns), RANKED]))
+        assert [said for name, said in found.items() if reading in name] == [answer]
 
 
 def test_gains_are_taken_over_what_the_same_model_never_read():
-    found = read_and_unread([[40, 44], [4, 6]], [[90, 94], [25, 27]])
-    assert known_truth.gains(found, "respondent").tolist() == [36, 38]
-    assert known_truth.read_and_unread(found) == "1 of 1"
-    assert known_truth.respondent_and_ranking(found) == "1 of 1"
+    def said(respondent, ranking):
+        tables = [lab(**SHOWN_BY | {"seed": seed}) for seed in (0, 1)]
+        rows = pd.concat([*tables, RANKED, RANKED.assign(seed=1)])
+        for name, both in (("respondent", respondent), ("option ranking", ranking)):
+            for condition, levels in zip(("with label", "unseen, same model"), both, strict=True):
+                at = rows["respondent"].eq(name) & rows["condition"].eq(condition)
+                rows.loc[at, "max_pct"] = levels
+        answers = known_truth.readings_of(rows)
+        gains = known_truth.gains(rows, "respondent").tolist()
+        return gains, [said for name, said in answers.items() if "than o" in name]
+
+    assert said([[40, 44], [4, 6]], [[90, 94], [25, 27]]) == ([36, 38], ["1 of 1", "1 of 1"])
     # Ranking starts from one in four, so more right answers are no larger gain.
-    found = read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]])
-    assert known_truth.read_and_unread(found) == "0 of 1"
-    assert known_truth.respondent_and_ranking(found) == "0 of 1"
+    assert said([[20, 3], [4, 4]], [[30, 30], [29, 29]])[1] == ["0 of 1", "0 of 1"]
 
 
 # The sweep
@@ -239,21 +226,14 @@ def test_the_sweep_gives_the_tables_level_at_the_stated_setting():
 SETTING = ["temperature", "none_below"]
 
 
-def test_the_threshold_decides_how_often_e_is_answered():
-    _, swept = swept_lab()
-    shares = swept.groupby("none_below")["none_pct"].mean()
-    assert shares[0.0] == 0 and shares.is_monotonic_increasing and shares[0.9] > 0
-
-
-def test_readings_that_hold_and_that_hang():
+def test_readings_that_hold_and_that_hang(monkeypatch):
     lab_table, swept = swept_lab()
-    readings = {"hangs": lambda rows: f"{rows['none_below'].min():.1f}", "holds": lambda rows: "so"}
-    found = known_truth.readings_table(swept, lab_table, readings).set_index("reading")
+    said = lambda rows: {"hangs": f"{rows['none_below'].min():.1f}", "holds": "so"}  # noqa: E731
+    monkeypatch.setattr(known_truth, "readings_of", said)
+    found = known_truth.readings_table(swept, lab_table).set_index("reading")
     assert found.loc["hangs", ["stated", "n_settings", "n_same"]].tolist() == ["0.5", 16, 4]
     assert not found.loc["hangs", "holds"]
     assert found.loc["holds", ["n_same", "holds", "elsewhere"]].tolist() == [16, True, ""]
-    both = known_truth.readings_table(swept, lab_table, known_truth.READINGS)
-    assert both["reading"].tolist() == list(known_truth.READINGS)
 
 
 # The dial

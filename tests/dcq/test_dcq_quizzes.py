@@ -49,7 +49,7 @@ def test_the_quiz_prompt_holds_the_words_of_figure_1():
     that reflects the exact wording with respect to the original instance. - - - A) {text} B) {text}
     C) {text} D) {text} E) None of the provided options. - - - Answer:""".replace("{text}", summary)
     assert words_of(asked) == printed.split()
-    with pytest.raises(ValueError, match="four texts, got 3"):
+    with pytest.raises(ValueError, match="shorter"):
         quizzes.quiz_prompt(["a", "b", "c"], "XSum", "test")
 
 
@@ -239,8 +239,6 @@ def test_the_original_takes_the_place_of_one_perturbation():
     ]
     assert quizzes.quiz_options(TABLE, "standard", "B")[0] == ("a1", "o1", "c1", "d1")
     assert quizzes.quiz_options(TABLE, "second perturbation", "D")[1] == ("a2", "b2", "c2", "f2")
-    with pytest.raises(ValueError, match='no standard quiz with something placed at ""'):
-        quizzes.quiz_options(TABLE, "standard")
     with pytest.raises(ValueError, match="no fifth perturbation"):
         quizzes.quiz_options(TABLE.assign(fifth=""), "second perturbation", "A")
 
@@ -456,20 +454,6 @@ def test_option_ranking_has_no_positions_and_shares_ties():
     scored = {"o1": -1.0, "a1": -2.0, "b1": -2.0, "c1": -2.0}
     scored |= {"o2": -1.0, "a2": -1.0, "b2": -3.0, "c2": -3.0}
     assert respondents.ranking_credits(respondent_of(scored), TABLE).tolist() == [1.0, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("prior", "temperature", "none_below", "message"),
-    [
-        ((0.5, 0.5), 1.0, 0.5, "position_prior"),
-        ((1, 1, 1, 0), 1.0, 0.5, "position_prior"),
-        ((1, 1, 1, 1), 0.0, 0.5, "temperature"),
-        ((1, 1, 1, 1), 1.0, 1.5, "none_below"),
-    ],
-)
-def test_what_cannot_be_stated_is_refused(prior, temperature, none_below, message):
-    with pytest.raises(ValueError, match=message):
-        AnswerRule(prior, temperature, none_below)
 
 
 @pytest.fixture(scope="module")

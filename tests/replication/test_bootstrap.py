@@ -75,15 +75,6 @@ def test_sign_flips_keep_their_level_where_the_bootstrap_does_not():
     assert found["bootstrap"] > found["flip"]
 
 
-def test_sampled_p_approaches_the_exact_one():
-    guided = np.array([0.35, 0.01, 0.4, 0.3, 0.2])
-    general = np.array([0.1, 0.3, 0.2, 0.35, 0.15])
-    exact = algorithms.paired_bootstrap_p(guided, general)
-    sampled = algorithms.sampled_paired_bootstrap_p(guided, general, 20_000, seed=0)
-    # Four standard errors of a share of 20,000.
-    assert abs(sampled - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
-
-
 def test_bootstrap_tests_refuse_scores_they_cannot_treat_exactly():
     with pytest.raises(ValueError, match="two decimals"):
         algorithms.paired_bootstrap_p(np.array([0.123]), np.array([0.1]))
@@ -91,10 +82,3 @@ def test_bootstrap_tests_refuse_scores_they_cannot_treat_exactly():
         algorithms.paired_bootstrap_p(np.array([0.1, 0.2]), np.array([0.1]))
     with pytest.raises(ValueError, match="one score per instance"):
         algorithms.paired_bootstrap_p(np.array([]), np.array([]))
-
-
-def test_chance_of_significance_near_the_level():
-    assert algorithms.chance_of_significance(0.0) == 1.0
-    assert algorithms.chance_of_significance(1.0) == 0.0
-    # At p = 0.05 about half of all seeds find p <= 0.05.
-    assert 0.45 < algorithms.chance_of_significance(0.05) < 0.56

@@ -60,7 +60,7 @@ def test_marks_of_algorithm_2(verdicts, mark):
 
 def test_table_2_matches_in_every_mean_and_asterisk(tests):
     assert len(tests) == 56
-    assert tests["matches"].all()
+    assert tests["significant"].equals(tests["paper_significant"])
     assert tests["significant"].sum() == 24
     assert tests["significant_unpaired"].sum() == 16
     assert tests["significant_holm"].sum() == 12
@@ -73,9 +73,6 @@ def test_a_test_that_cannot_reject_is_open(tests):
     assert tests["p_sign_flip_smallest"].min() == 1 / 1024 > 0.05 / 56
     assert not tests["can_reject"].any()
     assert "verdict" not in tests
-    notes = tests.loc[tests["significant"], "note"]
-    assert "p is 1/1,024 at best, the first of 56 corrected tests needs 1/1,120" in set(notes)
-    assert tests.loc[~tests["significant"], "note"].eq("").all()
 
 
 def twenty_instances(guided):
@@ -84,13 +81,13 @@ def twenty_instances(guided):
     more = pd.concat([instances, instances])
     for metric in ("rouge", "bleurt"):
         more[f"{metric}_guided"] = guided(more[f"{metric}_general"]).round(2)
-    return released_texts.replication_published(more, n_resamples=20)
+    return released_texts.replication_published(more)
 
 
 def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
     higher = twenty_instances(lambda general: general + 0.2)
     assert higher["can_reject"].all() and higher["significant_sign_flip_holm"].all()
-    assert higher["note"].eq("").all() and higher["difference"].round(6).eq(0.2).all()
+    assert higher["difference"].round(6).eq(0.2).all()
     lower = twenty_instances(lambda general: general - 0.01)
     assert lower["significant"].sum() == 0
 
@@ -127,7 +124,7 @@ def test_rates_of_section_5_follow_from_the_printed_marks(tests, marks, success)
     row = success.query("algorithm == 'Did-ChatGPT-Cheat?'").set_index("model").loc["both models"]
     # 28 partitions, 8 of them contaminated; 16 are suspicious, which is no decision.
     assert (row["n_right"], row["n_partitions"], row["n_contaminated"]) == (11, 28, 8)
-    assert (row["n_found"], row["n_flagged"]) == (0, 0)
+    assert row["n_found"] == 0
 
 
 def test_a_partition_marked_otherwise_changes_the_rate_of_section_5(tests, judged, monkeypatch):
@@ -140,14 +137,7 @@ def test_a_partition_marked_otherwise_changes_the_rate_of_section_5(tests, judge
     monkeypatch.setattr(released_texts, "printed_cells", lambda: changed)
     table = released_texts.replication_success(tests, judged).set_index(["model", "algorithm"])
     row = table.loc[("GPT-3.5", "Did-ChatGPT-Cheat?")]
-    assert (row["n_right"], row["n_found"], row["n_flagged"]) == (12, 1, 1)
-
-
-def test_marks_differ_only_where_both_apply(marks):
-    differing = marks[marks["matches"].eq(False)]
-    assert len(differing) == 2
-    assert set(differing["dataset"]) == {"RTE"}
-    assert (differing["n_exact"].ge(1) & differing["n_near_exact"].ge(2)).all()
+    assert (row["n_right"], row["n_found"]) == (12, 1)
 
 
 def test_rule_labels_by_hand():
@@ -210,11 +200,6 @@ def test_judge_agreement_of_the_released_labels(judged):
     assert table.loc[("GPT-4 ICL", "all, without prompt examples"), "n"] == 272
     assert table.loc[("GPT-4 ICL", "GPT-3.5"), "kappa"] < 0
     assert table.loc[("annotator 2", "all"), "n_agree"] == 280  # no second opinion
-
-
-def test_confusion_keeps_kinds_that_do_not_occur():
-    table = agreement.confusion(["exact", "inexact"], ["exact", "inexact"])
-    assert table.shape == (3, 3) and table.to_numpy().sum() == 2
 
 
 # Verdicts

@@ -73,8 +73,6 @@ def test_short_pieces_are_avoided_or_refused():
         assert min(len(first.split()), len(second.split())) >= 4
     with pytest.raises(ValueError, match="a text of 1 words cannot be cut"):
         instructions.cut("Word.", 0)
-    with pytest.raises(ValueError, match="cut must be one of paper, share"):
-        instructions.cut(SENTENCE, 0, "half")
 
 
 def test_a_sentence_pair_is_not_cut():
@@ -87,8 +85,6 @@ def test_a_sentence_pair_is_not_cut():
     assert not row["is_mid_sentence"]
     with pytest.raises(ValueError, match="NLI needs 2 text columns"):
         instructions.cut_rows(rows, instructions.NLI, ["sentence1"], "label", seed=0)
-    with pytest.raises(ValueError, match="task must be one of"):
-        instructions.cut_rows(rows, "nli", ["sentence1"], "label", seed=0)
 
 
 # Prompts
@@ -113,7 +109,7 @@ def test_the_quiz_paper_puts_another_word_in_place_of_summary(word):
         assert found == summary.replace("summary", word)
 
 
-@pytest.mark.parametrize("task", instructions.TASKS)
+@pytest.mark.parametrize("task", [*instructions.GUIDED_INSTRUCTION])
 @pytest.mark.parametrize("instruction", ["guided", "general"])
 def test_the_released_layout_has_the_paper_s_words(task, instruction):
     """In capitals for stress, fields on their own lines; sentence pairs show the label later."""
@@ -153,8 +149,8 @@ def test_the_paper_s_prompts_of_tables_4_and_5():
     )
 
 
-@pytest.mark.parametrize("task", instructions.TASKS)
-@pytest.mark.parametrize("form", instructions.FORMS)
+@pytest.mark.parametrize("task", [*instructions.GUIDED_INSTRUCTION])
+@pytest.mark.parametrize("form", [instructions.INSTRUCT, instructions.CONTINUE])
 def test_only_the_guided_kind_names_dataset_and_split(task, form):
     said = {
         name: instructions.prompt_for(name, task, PIECE, **NAMES, other_label="0 (no)", form=form)
@@ -181,8 +177,6 @@ def test_a_placebo_needs_another_name():
         instructions.prompt_for(
             "wrong dataset", instructions.NLI, PIECE, **(NAMES | {"other_dataset": "RTE"})
         )
-    with pytest.raises(ValueError, match="unknown instruction"):
-        instructions.prompt_for("gentle", instructions.NLI, PIECE, **NAMES)
     assert instructions.other_labels(["b", "a", "c", "a"]) == {"a": "b", "b": "c", "c": "a"}
     assert instructions.other_labels(["a"]) == {"a": ""}
 
@@ -441,5 +435,3 @@ def test_flag_probability_by_hand_and_by_simulation():
     is_near = (replica ^ is_wrong) & ~is_exact
     flagged = is_exact.any(axis=1) | (is_near.sum(axis=1) >= 2)
     assert flagged.mean() == pytest.approx(flag_probability(10, share, error, exact), abs=0.01)
-    with pytest.raises(ValueError, match="in 0 to 1"):
-        flag_probability(10, 5.0, 0.0, 0.5)

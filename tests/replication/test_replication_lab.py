@@ -70,11 +70,6 @@ def test_a_correction_for_many_methods_takes_a_small_difference_back():
     assert words({"n_flagged": [6, 4]}, 29).iloc[0]["verdict"] == CONTROL_FAILS
 
 
-def test_the_interval_of_false_flags_is_clopper_and_pearson_s():
-    row = verdict_of((1, 0, 0), 12)
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx((0.0021, 0.3848), abs=1e-4)
-
-
 def lab_rows(instruction, contaminated, method="Algorithm 1", **more):
     """Partitions, of which the first two of every four are clean and two contaminated."""
     row = {"metric": "ROUGE-L", "test": "paired bootstrap", "split": "test", "n_valid": 10} | more
@@ -157,13 +152,6 @@ def test_what_was_read_often_is_ranked_above_its_paraphrases(small_study):
     p_values = table.loc[table["method"] == decisions.OPTION_RANKING, "p_value"]
     # Two of two at one in five: the smallest p there is.
     assert p_values.min() == pytest.approx(0.04)
-
-
-def test_every_method_has_every_dose(small_study):
-    _, table, _ = small_study
-    doses = decisions.by_dose(table)
-    assert doses.groupby(["method", "instruction"])["copies"].nunique().eq(2).all()
-    assert doses["n_partitions"].eq(2).all() and doses["n_flagged"].le(2).all()
 
 
 def test_without_a_checkpoint_bleurt_is_empty_and_the_reason_a_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""From quiz answers to a contamination interval (DCQ, sections 3.2 and 3.3), and what it says."""
+"""From quiz answers to a contamination interval (DCQ, sections 3.2 and 3.3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -115,10 +114,9 @@ def bootstrap_assessment(
 ) -> AssessmentBootstrap:
     """Resample instances with all their answers, and redo the whole assessment.
 
-    The choice of least preferred positions and of the best one varies along.
-    Two limits, which the interval at the best position as found
-    (``fixed_low_pct``) has not: a newly chosen position that was never quizzed is
-    left out, and noise helps the best of several quizzes.
+    Two limits, which the interval at the best position as found (``fixed_low_pct``) has not:
+    a newly chosen position that was never quizzed is left out, and noise helps the best of
+    several quizzes.
     """
     n = len(modified_answers)
     modified = np.array([[answer == p for p in POSITIONS] for answer in modified_answers], float)
@@ -140,7 +138,10 @@ def levels_of_counts(
     ``bias``: how often A to D were chosen in the modified quiz, ``right``: right answers
     with the original there, both (n_samples, 4); ``was_quizzed``: may be used, shape (4,).
     """
-    usable = usable_positions(bias, n, was_quizzed)
+    usable = bias < math.ceil(n / len(CHOICES))  # as in ``positions_to_quiz``
+    usable[~usable.any(axis=1)] = True
+    if was_quizzed is not None:
+        usable &= was_quizzed
     # Most right answers first, then the smaller bias: one sortable number.
     ranked = np.where(usable, right * (n + 1) - bias, -np.inf)
     order = np.argsort(-ranked, axis=1, kind="stable")
@@ -152,13 +153,6 @@ def levels_of_counts(
     with np.errstate(divide="ignore", invalid="ignore"):
         kappa = np.where(best_bias < n, (maximum * n - best_bias) / (n - best_bias), np.nan)
     return AssessmentBootstrap(np.fmax(kappa, second), maximum, kappa)
-
-
-def usable_positions(bias: np.ndarray, n: int, was_quizzed: np.ndarray | None = None) -> np.ndarray:
-    """Which of A to D count in each sample, as in ``positions_to_quiz``; shape (n_samples, 4)."""
-    usable = bias < math.ceil(n / len(CHOICES))
-    usable[~usable.any(axis=1)] = True
-    return usable if was_quizzed is None else usable & was_quizzed
 
 
 def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
@@ -189,35 +183,28 @@ def assessment_row(
     ``instances`` holds modified_answer, answer_at_a to answer_at_d, and judge where
     replications were judged (else replication_pct is undefined).
     """
-    modified = instances["modified_answer"].tolist()
-    standard = standard_answers_of(instances)
+    modified, standard = instances["modified_answer"].tolist(), standard_answers_of(instances)
     level = assess(modified, standard)
     bootstrap = bootstrap_assessment(modified, standard, n_resamples, seed)
-    low, high = percentile_interval(bootstrap.maximum)
-    min_low, min_high = percentile_interval(bootstrap.minimum)
-    fixed_low, fixed_high = share_interval(round(level.maximum * level.n), level.n)
-    replicated = instances["judge"].ne("inexact").mean() if "judge" in instances else math.nan
+    shares = {"max": level.maximum, "kappa": level.kappa, "second": level.second}
+    shares["min"] = level.minimum
+    ends = {
+        "ci": percentile_interval(bootstrap.maximum),
+        "fixed": share_interval(round(level.maximum * level.n), level.n),
+        "min_ci": percentile_interval(bootstrap.minimum),
+    }
+    for name, (low, high) in ends.items():
+        shares |= {f"{name}_low": low, f"{name}_high": high}
+    is_judged = "judge" in instances
+    shares["replication"] = instances["judge"].ne("inexact").mean() if is_judged else math.nan
     counts = {
         "n": level.n,
         "n_valid": sum(answer in CHOICES for answer in modified),
         "least_preferred": "".join(level.least_preferred),
         "best_position": level.best_position,
     }
-    shares = {
-        "max_pct": level.maximum,
-        "kappa_pct": level.kappa,
-        "second_pct": level.second,
-        "min_pct": level.minimum,
-        "ci_low_pct": low,
-        "ci_high_pct": high,
-        "fixed_low_pct": fixed_low,
-        "fixed_high_pct": fixed_high,
-        "min_ci_low_pct": min_low,
-        "min_ci_high_pct": min_high,
-        "replication_pct": replicated,
-    }
     # Without binary noise, so that 0.55 reads 55.0.
-    return counts | {name: round(100 * float(share), 10) for name, share in shares.items()}
+    return counts | {f"{name}_pct": round(100 * float(of), 10) for name, of in shares.items()}
 
 
 _ROUNDING = 1e-9
@@ -254,41 +241,31 @@ def estimator_table(
         n_simulations: partitions of each row.
 
     Returns:
-        covered_share (minimum <= truth <= maximum, to a rounding error), over_share
-        (minimum above the truth) and under_share (maximum below it) sum to 1;
-        mean_miss_pct is points from the range to the truth, 0 inside;
+        covered_share (to a rounding error), over_share (minimum above the truth) and under_share
+        (maximum below it) sum to 1; mean_miss_pct is points from the range to the truth;
         covered_with_kappa_share the coverage if kappa alone were the minimum.
     """
     generator = np.random.default_rng([seed, 4])
     rows = []
     for (name, chances), share, rate in product(profiles.items(), true_shares, recognition_rates):
         chances = np.asarray(chances, dtype=float)
-        if len(chances) != len(CHOICES) or chances.min() < 0 or not np.isclose(chances.sum(), 1):
-            raise ValueError(f'profile "{name}" must hold the chances of A to E, which sum to 1')
         n_contaminated, of_positions = round(share * n), slice(len(POSITIONS))
         bias = generator.multinomial(n, chances, n_simulations)[:, of_positions]
         n_known = generator.binomial(n_contaminated, rate, (n_simulations, 1))
         guesses = generator.binomial(n - n_known, chances[None, of_positions])
         levels = levels_of_counts(bias.astype(float), (n_known + guesses).astype(float), n)
-        row: dict[str, Any] = {
-            "true_contamination_pct": 100 * n_contaminated / n,
-            "recognition_pct": 100 * rate,
-        }
-        row |= {"bias_profile": name, "n": n, "n_simulations": n_simulations}
-        rows.append(row | _coverage(levels, n_contaminated / n))
+        truth = n_contaminated / n
+        excess, lack = levels.minimum - truth, truth - levels.maximum
+        above, below = excess > _ROUNDING, lack > _ROUNDING
+        kappa_above = levels.kappa - truth > _ROUNDING
+        rows.append(
+            {"true_contamination_pct": 100 * n_contaminated / n, "recognition_pct": 100 * rate}
+            | {"bias_profile": name, "n": n, "n_simulations": n_simulations}
+            | {"mean_min_pct": 100 * levels.minimum.mean()}
+            | {"mean_max_pct": 100 * levels.maximum.mean()}
+            | {"covered_share": (~above & ~below).mean()}
+            | {"over_share": above.mean(), "under_share": below.mean()}
+            | {"mean_miss_pct": 100 * np.maximum(0, np.maximum(excess, lack)).mean()}
+            | {"covered_with_kappa_share": (~kappa_above & ~below).mean()}
+        )
     return pd.DataFrame(rows)
-
-
-def _coverage(levels: AssessmentBootstrap, truth: float) -> dict[str, float]:
-    excess, lack = levels.minimum - truth, truth - levels.maximum
-    above, below = excess > _ROUNDING, lack > _ROUNDING
-    kappa_above = levels.kappa - truth > _ROUNDING
-    return {
-        "mean_min_pct": 100 * float(levels.minimum.mean()),
-        "mean_max_pct": 100 * float(levels.maximum.mean()),
-        "covered_share": float((~above & ~below).mean()),
-        "over_share": float(above.mean()),
-        "under_share": float(below.mean()),
-        "mean_miss_pct": 100 * float(np.maximum(0, np.maximum(excess, lack)).mean()),
-        "covered_with_kappa_share": float((~kappa_above & ~below).mean()),
-    }

@@ -40,19 +40,8 @@ def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> 
 
     ValueError if an instance has no label line, or all labels are equal.
     """
-    questions = without_label(instances, label_column)
-    return with_other_labels(instances, questions, np.random.default_rng([seed, 5]))
-
-
-def with_other_labels(
-    texts: Sequence[str], questions: Sequence[str], generator: np.random.Generator
-) -> list[str]:
-    """The same texts with wrong labels, each drawn at random from the labels of other texts.
-
-    A label is what a text has beyond its question, which it begins with. ValueError if all labels
-    are equal.
-    """
-    labels = [text.removeprefix(of) for text, of in zip(texts, questions, strict=True)]
+    questions, generator = without_label(instances, label_column), np.random.default_rng([seed, 5])
+    labels = [text.removeprefix(of) for text, of in zip(instances, questions, strict=True)]
     known = sorted(set(labels))
     if len(known) < 2:
         raise ValueError("all instances have the same label: there is no wrong one")

@@ -31,10 +31,8 @@ from contamination.core.verdicts import (
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,
-    levels_of_counts,
     resample_counts,
     standard_answers_of,
-    usable_positions,
 )
 from contamination.dcq.quizzes import OPTION_COLUMNS
 
@@ -82,6 +80,12 @@ def pick_letters(scores: np.ndarray) -> tuple[str, float]:
     return letters, float(scores.max() - scores[~best].max()) if best.sum() == 1 else 0.0
 
 
+def share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
+    """Weighted share of right answers in percent, NaN without weights; arrays of one shape."""
+    total = weights.sum()
+    return 100 * float((is_right * weights).sum() / total) if total else float("nan")
+
+
 def quiz_texts(quiz: pd.Series, position: str) -> tuple[list[str], int]:
     """The four texts of a standard quiz with the original at one position, and its place.
 
@@ -96,10 +100,7 @@ def quiz_texts(quiz: pd.Series, position: str) -> tuple[list[str], int]:
 
 
 def chance_of_best(n: int, n_quizzes: int) -> float:
-    """Expected best share of random guessers over several quizzes of n questions.
-
-    Exact for independent guesses.
-    """
+    """Expected best share of independent guesses over several quizzes of n questions, exact."""
     counts = np.arange(n + 1)
     below = stats.binom.cdf(counts, n, 1 / N_OPTIONS) ** n_quizzes
     return float((1 - below[:-1]).sum() / n)
@@ -110,14 +111,10 @@ def rule_choices(
     rules: Mapping[str, Rule] = RULES,
     positions: Sequence[str] = POSITIONS,
 ) -> pd.DataFrame:
-    """What each rule takes in each quiz: letters and margins, no text.
+    """What each rule takes in each quiz: choice and margin, as of ``pick_letters``, and no text.
 
     ``positions`` are where the original is put; a dataset whose option D already is the
     original has one quiz for each instance, with it at D.
-
-    Returns:
-        dataset, index, position (of the original), control, choice (its letter,
-        several where they tie), margin (over the next option, units of the rule).
     """
     rows = []
     for dataset, of_dataset in quizzes.groupby("dataset", sort=False):
@@ -156,10 +153,9 @@ def by_position(of_rule: pd.DataFrame, column: str, positions: Sequence[str]) ->
 def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """``dcq_controls.csv``: every rule on every dataset next to every model's level.
 
-    Where the original's place is free (three datasets), the rules take one quiz
-    per position that the model was quizzed at, and the best of them counts.
-    Which rule does as well is decided in ``dcq.controls``. Of ``levels``
-    (``dcq_published``) paper_max_pct and difference_pct (rule minus model, points) come.
+    Where the original's place is free (three datasets), the rules take one quiz per position
+    that the model was quizzed at, and the best of them counts. ``levels`` are ``dcq_published``;
+    difference_pct is rule minus model, points.
     """
     rows = []
     choices = choices.assign(credit=credits_of(choices))
@@ -167,53 +163,20 @@ def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
         is_fixed = len(of_rule["position"].unique()) == 1
         for model in levels[levels["dataset"] == dataset].itertuples():
             positions = POSITIONS[-1:] if is_fixed else tuple(model.least_preferred) or POSITIONS
-            row = {"dataset": dataset, "control": name}
-            row |= _control_level(by_position(of_rule, "credit", positions))
+            credit = by_position(of_rule, "credit", positions)
+            n_quizzes, n = credit.shape
+            share = float(credit.mean(axis=1).max())
+            low, high = share_interval(round(share * n), n)
+            row = {"dataset": dataset, "control": name, "n": n, "n_quizzes": n_quizzes}
+            row |= {"chance_pct": 100 * chance_of_best(n, n_quizzes), "max_pct": 100 * share}
+            row |= {"ci_low_pct": 100 * low, "ci_high_pct": 100 * high}
             row |= {"model": model.model, "paper_max_pct": model.max_pct}
             rows.append(row | {"difference_pct": row["max_pct"] - model.max_pct})
     return pd.DataFrame(rows)
 
 
-def _control_level(credits_of_rule: np.ndarray) -> dict[str, float | int]:
-    n_quizzes, n = credits_of_rule.shape
-    share = float(credits_of_rule.mean(axis=1).max())
-    low, high = share_interval(round(share * n), n)
-    return {
-        "n": n,
-        "n_quizzes": n_quizzes,
-        "chance_pct": 100 * chance_of_best(n, n_quizzes),
-        "max_pct": 100 * share,
-        "ci_low_pct": 100 * low,
-        "ci_high_pct": 100 * high,
-    }
-
-
-def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
-    """What the released options give away before any model is asked, one row per dataset.
-
-    n_line_breaks_alone counts rows where the original's number of line breaks
-    differs from that of every perturbation while those agree.
-    """
-    plain = quizzes[list(OPTION_COLUMNS)].map(normalised)
-    texts = quizzes[["instance", *OPTION_COLUMNS]]
-    n_breaks = texts.map(lambda text: text.strip().count("\n"))
-    n_breaks, n_of_original = n_breaks.drop(columns="instance"), n_breaks["instance"]
-    is_other = n_breaks.ne(n_of_original, axis=0).all(axis=1)
-    rows = pd.DataFrame(
-        {
-            "dataset": quizzes["dataset"],
-            "n": 1,
-            "n_option_d_is_original": plain["option_d"].eq(quizzes["instance"].map(normalised)),
-            "n_repeated_options": plain.nunique(axis=1).lt(N_OPTIONS),
-            "n_line_breaks_alone": is_other & n_breaks.nunique(axis=1).eq(1),
-        }
-    )
-    return rows.groupby("dataset", sort=False).sum().astype(int).reset_index()
-
-
 WRONG, COVERAGE, QUARTER = "E wrong", "equal coverage", "E a quarter"
-MAXIMUM = "maximum, E wrong"
-COUNTS = (WRONG, COVERAGE, QUARTER, MAXIMUM)
+COUNTS = (WRONG, COVERAGE, QUARTER)
 CLAIMED_BY = (COVERAGE, QUARTER)  # a claim needs both
 RULES_CLAIM, BEYOND_CLAIM = CLAIMS["dcq_rules"], CLAIMS["dcq_beyond_rules"]
 ALPHA = 0.025  # one-sided
@@ -225,9 +188,7 @@ class Answers:
     """What one model answered on one partition, n instances in the order of ``index``.
 
     ``positions`` are the least preferred, or all of A to D where there is none;
-    ``is_right`` and ``is_none`` (E) hold for these, shape (n_positions, n). ``bias`` says
-    which of A to D the modified quiz took, ``right`` where the original at A to D was
-    found (0 where not asked), shape (n, 4).
+    ``is_right`` and ``is_none`` (E) hold for these, shape (n_positions, n).
     """
 
     model: str
@@ -236,30 +197,30 @@ class Answers:
     positions: tuple[str, ...]
     is_right: np.ndarray
     is_none: np.ndarray
-    bias: np.ndarray
-    right: np.ndarray
 
     @property
     def n(self) -> int:
         """The number of instances."""
         return len(self.index)
 
-    @property
-    def was_quizzed(self) -> np.ndarray:
-        """For each of A to D whether the original stood there in a quiz, booleans of shape (4,)."""
-        return np.array([position in self.positions for position in POSITIONS])
-
     def weights(self, n_resamples: int, seed: int) -> np.ndarray:
         """How often each instance counts: once in the data itself, then in each resample."""
         return np.vstack([np.ones(self.n), *resample_counts(self.n, n_resamples, seed)])
 
+    def of_rule(self, choices: pd.DataFrame, column: str) -> np.ndarray:
+        """A column of one rule's choices, shape (n_positions, n); ValueError if one is missing."""
+        if not np.array_equal(choices["index"].unique(), self.index):
+            raise ValueError(
+                f"a rule has no choice for some instances of {self.dataset}: make it choose again"
+            )
+        return by_position(choices, column, self.positions)
+
 
 def answers_of(instances: pd.DataFrame) -> Answers:
     """Answers of one model on one partition, from rows of ``published.released_instances``."""
-    modified, standard = instances["modified_answer"], standard_answers_of(instances)
-    positions = assess(modified.tolist(), standard).least_preferred or POSITIONS
+    standard = standard_answers_of(instances)
+    positions = assess(instances["modified_answer"].tolist(), standard).least_preferred or POSITIONS
     at = {position: np.array(standard[position]) for position in positions}
-    none = np.zeros(len(instances))
     return Answers(
         model=instances["model"].iloc[0],
         dataset=instances["dataset"].iloc[0],
@@ -267,8 +228,6 @@ def answers_of(instances: pd.DataFrame) -> Answers:
         positions=positions,
         is_right=np.array([at[p] == p for p in positions], float),
         is_none=np.array([at[p] == "E" for p in positions], float),
-        bias=np.array([modified == p for p in POSITIONS], float).T,
-        right=np.array([at[p] == p if p in at else none for p in POSITIONS], float).T,
     )
 
 
@@ -277,68 +236,51 @@ def compare_rules(
 ) -> pd.DataFrame:
     """``dcq_rules.csv``: every rule against every model, E counted in each way.
 
-    With fewer resamples than about 40 x the number of comparisons no adjusted p value
-    can be small enough, and every verdict is open. The corrected interval is then
-    unbounded.
-
-    Args:
-        choices: of ``controls.rule_choices``.
-        instances: ``published.released_instances("DCQ")``.
+    With fewer resamples than about 40 x the number of comparisons no adjusted p value can be
+    small enough, and every verdict is open. ``choices`` are of ``rule_choices``, ``instances``
+    ``published.released_instances("DCQ")``.
 
     Returns:
-        Among others chosen_on_others (this rule has most right answers on the other
-        datasets, no model asked), counted (how E counts; "maximum, E wrong" is the
-        paper's maximum for both, whose bootstrap selects positions and best quiz
-        anew), difference_pct (rule minus model, points), adjusted p values (p_as_well: of a
-        rule at most five points below the model), word: the verdict of this count, and
-        verdict: what equal coverage and E at a quarter both say, else open. From
-        corrected_low_pct to corrected_high_pct is the interval of :func:`corrected_interval`.
+        counted (how E counts), difference_pct (rule minus model, points) with its interval,
+        adjusted p values (p_as_well: of a rule at most five points below the model, p_worse:
+        of one below it), word: the verdict of this count, and verdict: what equal coverage and
+        E at a quarter both say, else open. From corrected_low_pct to corrected_high_pct is the
+        interval of :func:`corrected_interval`.
     """
-    chosen, rows, resampled = rule_chosen_on_others(choices), [], []
-    choices = choices.assign(credit=credits_of(choices))
+    rows, resampled, choices = [], [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
         answers = answers_of(of_pair)
         weights = answers.weights(n_resamples, seed)
         of_dataset = choices[choices["dataset"] == answers.dataset]
         for control, of_rule in of_dataset.groupby("control", sort=False):
-            credit, margin = (_of_rule(answers, of_rule, name) for name in ("credit", "margin"))
+            credit, margin = (answers.of_rule(of_rule, name) for name in ("credit", "margin"))
             row = {"model": answers.model, "dataset": answers.dataset, "control": control}
-            row["chosen_on_others"] = chosen[answers.dataset] == control
             for counted in COUNTS:
                 levels = 100 * _levels(weights, answers, credit, margin, counted)
+                differences = (levels[0] - levels[1])[1:]  # the first sample is the data itself
+                low, high = percentile_interval(differences)
                 row |= {"counted": counted, "n": answers.n, "n_positions": len(answers.positions)}
-                rows.append(row | _difference(*levels))
-                resampled.append((levels[0] - levels[1])[1:])
-    table = _with_corrected_intervals(pd.DataFrame(rows), resampled)
+                row |= {"rule_pct": levels[0, 0], "model_pct": levels[1, 0]}
+                row |= {"difference_pct": levels[0, 0] - levels[1, 0]}
+                row |= {"ci_low_pct": low, "ci_high_pct": high}
+                row["p_as_well"] = _p_above(differences, -RULES_CLAIM.smallest_effect)
+                rows.append(row | {"p_worse": _p_above(-differences, 0)})
+                resampled.append(differences)
+    table, p_values = pd.DataFrame(rows), ["p_as_well", "p_worse"]
+    table[p_values] = table.groupby("counted")[p_values].transform(holm)
+    n_left = table[p_values].gt(ALPHA).groupby(table["counted"]).transform("sum").to_numpy()
+    ends = [corrected_interval(of, *left) for of, left in zip(resampled, n_left, strict=True)]
+    table[["corrected_low_pct", "corrected_high_pct"]] = ends
     table["word"] = [word_of(row) for row in table.itertuples()]
     keys = ["model", "dataset", "control"]
     claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)
     return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
-def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
-    """The rule that does best on all other datasets, by dataset; "" where there is no other."""
-    shares = credits_of(choices).groupby([choices["dataset"], choices["control"]], sort=False)
-    shares = shares.mean().unstack(sort=False)
-    if len(shares) == 1:
-        return {shares.index[0]: ""}
-    return {dataset: shares.drop(index=dataset).mean().idxmax() for dataset in shares.index}
-
-
-def _of_rule(answers: Answers, of_rule: pd.DataFrame, column: str) -> np.ndarray:
-    if not np.array_equal(of_rule["index"].unique(), answers.index):
-        raise ValueError(
-            f"a rule has no choice for some instances of {answers.dataset}: make it choose again"
-        )
-    return by_position(of_rule, column, answers.positions)
-
-
 def _levels(
     weights: np.ndarray, answers: Answers, credit: np.ndarray, margin: np.ndarray, counted: str
 ) -> np.ndarray:
     """Shares of rule and model in each sample, shape (2, n_samples), 0 to 1."""
-    if counted == MAXIMUM:
-        return _maxima(weights, answers, credit)
     rule, model = weights @ credit.T, weights @ answers.is_right.T
     n_none = weights @ answers.is_none.T
     if counted == QUARTER:
@@ -365,65 +307,21 @@ def _right_at_coverage(
     return (n_right * (1 - left_out / np.maximum(n_quizzes, 1))).sum(axis=1)
 
 
-def _maxima(weights: np.ndarray, answers: Answers, credit: np.ndarray) -> np.ndarray:
-    bias, right = weights @ answers.bias, weights @ answers.right
-    model = levels_of_counts(bias, right, answers.n, answers.was_quizzed).maximum
-    usable = usable_positions(bias, answers.n, answers.was_quizzed)
-    rule = np.full(usable.shape, -np.inf)
-    rule[:, answers.was_quizzed] = weights @ credit.T / answers.n
-    rule = np.where(usable, rule, -np.inf).max(axis=1)
-    return np.array([np.where(np.isfinite(rule), rule, np.nan), model])
-
-
-def _difference(rule: np.ndarray, model: np.ndarray) -> dict[str, float]:
-    """Point values, interval and one-sided p values; the first sample is the data itself."""
-    differences = (rule - model)[1:]
-    low, high = percentile_interval(differences)
-    return {
-        "rule_pct": rule[0],
-        "model_pct": model[0],
-        "difference_pct": rule[0] - model[0],
-        "ci_low_pct": low,
-        "ci_high_pct": high,
-        "p_better": _p_above(differences, 0),
-        "p_as_well": _p_above(differences, -RULES_CLAIM.smallest_effect),
-        "p_worse": _p_above(-differences, 0),
-    }
-
-
 def _p_above(values: np.ndarray, bound: float) -> float:
     values = values[~np.isnan(values)]
     return float((1 + (values <= bound + 1e-9).sum()) / (1 + values.size))
 
 
-def _with_corrected_intervals(table: pd.DataFrame, resampled: Sequence[np.ndarray]) -> pd.DataFrame:
-    """The table with adjusted p values, and with the intervals that lead to the same words."""
-    p_values = ["p_better", "p_as_well", "p_worse"]
-    table[p_values] = table.groupby("counted")[p_values].transform(holm)
-    is_left = table[p_values].gt(ALPHA)
-    n_left = is_left.groupby(table["counted"]).transform("sum")
-    n_left = zip(resampled, n_left["p_as_well"], n_left["p_worse"], strict=True)
-    ends = [corrected_interval(*one) for one in n_left]
-    table[["corrected_low_pct", "corrected_high_pct"]] = ends
-    return table
-
-
 def corrected_interval(
     differences: np.ndarray, n_as_well: int, n_worse: int
 ) -> tuple[float, float]:
-    """Interval that excludes a value exactly where Holm's corrected test of a row does.
+    """Interval that excludes a value exactly where Holm's corrected test of a row does, points.
 
     Holm's correction rejects the rows whose p value is at most ``ALPHA`` divided by the number of
-    rows that it does not reject. So each end is the resample at that level.
-
-    Args:
-        differences: of each resample, points; undefined ones are left out.
-        n_as_well, n_worse: rows that the two tests, of the lower and the upper end, do not reject.
-
-    Returns:
-        The ends, -100 or 100 points where there are too few resamples for an end.
+    rows that it does not reject: ``n_as_well`` in the test of the lower end, ``n_worse`` in that of
+    the upper one. So each end is the resample at that level, or -100 or 100 if there are too few.
     """
-    values = np.sort(differences[~np.isnan(differences)])
+    values = np.sort(differences)
     n_below, n_above = (
         int(ALPHA / max(1, n) * (1 + values.size) + 1e-9) for n in (n_as_well, n_worse)
     )
@@ -434,8 +332,7 @@ def corrected_interval(
 def word_of(row: Any) -> str:
     """The verdict of one count: is the model ahead of the rule?
 
-    The interval is the rule's share minus the model's. That the model is less than five points
-    ahead needs the adjusted p value of a test of its own.
+    That it is less than five points ahead needs the adjusted p value of a test of its own.
     """
     ends = -row.ci_high_pct, -row.ci_low_pct
     word = RULES_CLAIM.verdict(*ends, p_adjusted=min(1.0, 2 * row.p_worse))
@@ -454,23 +351,19 @@ def verdict_of(words: pd.Series) -> str:
 def beyond_rules(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
-    """``dcq_beyond_rules.csv``: is a model right where a rule is right, and where it fails?
+    """``dcq_beyond_rules.csv``: is a model right where a rule fails?
 
-    All shares are over the model's least preferred positions. On the quizzes that
-    a rule gets wrong chance is not known, so the model is held against every
-    other rule on the same quizzes. E counts as wrong, which is hard on the model.
-
-    Args:
-        choices: of ``controls.rule_choices``; may also hold models without memory.
-        instances: ``published.released_instances("DCQ")``.
+    On the quizzes that a rule gets wrong chance is not known, so the model is held
+    against every other rule on the same quizzes, at its least preferred positions. E
+    counts as wrong, which is hard on the model. Arguments as of ``compare_rules``; among the
+    choices may be models without memory.
 
     Returns:
-        Numbers n_... are means over quizzes; a tie of the rule counts in both by its
-        chance. strongest_other is right most often where the rule is wrong;
-        difference_pct is the model minus it, points; p_more (than every other rule)
-        and p_less (than one of them) are one-sided, adjusted by Holm over all rows.
-        verdict: whether the model is right more often than every other rule there, and note:
-        why this was not asked.
+        n_rule_wrong is a mean over positions; a tie of the rule counts by its chance.
+        strongest_other is right most often where the rule is wrong; difference_pct is the
+        model minus it, points; p_more (than every other rule) is one-sided, adjusted by Holm
+        over all rows. verdict: whether the model is right more often than every other rule
+        there, and note: why this was not asked.
     """
     rows, choices = [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
@@ -478,35 +371,20 @@ def beyond_rules(
         weights = answers.weights(n_resamples, seed)
         of_dataset = choices[choices["dataset"] == answers.dataset]
         credit = {
-            name: _of_rule(answers, of_rule, "credit")
+            name: answers.of_rule(of_rule, "credit")
             for name, of_rule in of_dataset.groupby("control", sort=False)
         }
-        rows += [
-            _where_right(answers, credit[name], name) | _where_wrong(weights, answers, credit, name)
-            for name in credit
-        ]
+        rows += [_where_wrong(weights, answers, credit, name) for name in credit]
     table = pd.DataFrame(rows)
-    p_values = ["p_more", "p_less"]
-    table[p_values] = table[p_values].apply(holm)
-    table["verdict"] = [_beyond(row) for row in table.itertuples()]
+    table["p_more"] = holm(table["p_more"].to_numpy())
+    table["verdict"] = [
+        BEYOND_CLAIM.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=min(1.0, 2 * row.p_more))
+        if row.n_rule_wrong >= FEWEST_QUIZZES
+        else NOT_RUN
+        for row in table.itertuples()
+    ]
     note = f"fewer than {FEWEST_QUIZZES} quizzes that the rule gets wrong"
     return table.assign(note=np.where(table["verdict"].eq(NOT_RUN), note, ""))
-
-
-def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:
-    return {
-        "model": answers.model,
-        "dataset": answers.dataset,
-        "control": control,
-        "n": answers.n,
-        "n_answered_none": answers.is_none.sum(axis=1).mean(),
-        "max_pct": 100 * answers.is_right.mean(axis=1).max(),
-        "right_when_chosen_pct": share_pct(answers.is_right, 1 - answers.is_none),
-        "n_rule_right": credit.sum(axis=1).mean(),
-        "right_where_rule_right_pct": share_pct(answers.is_right, credit),
-        "n_rule_wrong": (1 - credit).sum(axis=1).mean(),
-        "right_where_rule_wrong_pct": share_pct(answers.is_right, 1 - credit),
-    }
 
 
 def _where_wrong(
@@ -516,8 +394,11 @@ def _where_wrong(
     wrong = 1 - credit[control]
     n_wrong = weights @ wrong.sum(axis=0)
     others = [name for name in credit if name != control]
+    row: dict[str, Any] = {"model": answers.model, "dataset": answers.dataset, "control": control}
+    row |= {"n": answers.n, "n_rule_wrong": wrong.sum(axis=1).mean()}
+    row |= {"right_where_rule_wrong_pct": share_pct(answers.is_right, wrong)}
     if not others or not n_wrong[0]:
-        return {"strongest_other": "", "p_more": 1.0, "p_less": 1.0}
+        return row | {"strongest_other": "", "p_more": 1.0}
     gaps = {}
     for other in others:
         gap = weights @ ((answers.is_right - credit[other]) * wrong).sum(axis=0)
@@ -526,44 +407,25 @@ def _where_wrong(
     shares = {other: share_pct(credit[other], wrong) for other in others}
     strongest = max(shares, key=shares.__getitem__)
     low, high = percentile_interval(gaps[strongest][1:])
-    p_less = min(_p_above(-gap[1:], 0) for gap in gaps.values())
-    return {
+    return row | {
         "strongest_other": strongest,
         "other_where_rule_wrong_pct": shares[strongest],
         "difference_pct": gaps[strongest][0],
         "ci_low_pct": low,
         "ci_high_pct": high,
         "p_more": max(_p_above(gap[1:], 0) for gap in gaps.values()),
-        "p_less": min(1.0, len(others) * p_less),
     }
-
-
-def _beyond(row: Any) -> str:
-    if row.n_rule_wrong < FEWEST_QUIZZES:
-        return NOT_RUN
-    two_sided = min(1.0, 2 * row.p_more)
-    return BEYOND_CLAIM.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=two_sided)
-
-
-def share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted share of right answers in percent, NaN without weights; arrays of one shape."""
-    total = weights.sum()
-    return 100 * float((is_right * weights).sum() / total) if total else float("nan")
 
 
 def compare_with_released_answers(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
-    """Every taker of ``choices`` next to a model's released answers, on the instances it took.
+    """``pretrained_beside.csv``: every taker next to a model's released answers.
 
-    Shares are means over the model's least preferred positions, found on all its instances; E
-    counts as wrong. The interval of difference_pct (taker minus model, points) is a paired
-    bootstrap over instances.
-
-    Returns:
-        model, dataset, control, n, model_pct, control_pct, difference_pct, ci_low_pct,
-        ci_high_pct, n_control_wrong (mean over positions) and model_where_wrong_pct, the model's
-        share on the quizzes that the taker gets wrong: ``beyond_rules`` judges it.
+    Both on the instances that the taker took. Shares are means over the model's least preferred
+    positions, found on all its instances; E counts as wrong. The interval of difference_pct (taker
+    minus model, points) is a paired bootstrap over instances; model_where_wrong_pct is the model's
+    share on the quizzes that the taker gets wrong (n_control_wrong, mean over positions).
     """
     rows, choices = [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
@@ -595,17 +457,15 @@ def compare_with_clean_model(
 ) -> pd.DataFrame:
     """``pretrained_readings.csv``: a taker next to one that has read none of the quizzes.
 
-    Both take the same quizzes. ``taker`` and ``clean`` are controls of ``choices``. A share is
-    the mean over instances and positions of the original, in percent, 25 by chance. Datasets of
-    ``unread`` nobody can have read, so they show what the taker's taste alone can do.
+    Both are controls of ``choices`` and take the same quizzes. A share is the mean over instances
+    and positions of the original, in percent, 25 by chance. Datasets of ``unread`` nobody can
+    have read, so they show what the taker's taste alone can do.
 
     Returns:
-        dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
-        difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
-        is_unread; holds, of unread datasets alone: the taker is not ahead there; and verdict,
-        of all other datasets: the taker is ahead by more than on any unread dataset, whose
-        intervals are the controls; p of no difference, for datasets with a verdict alone, and
-        p_adjusted (Holm over these datasets).
+        Shares and their difference (taker minus clean, points) with 95 % intervals, by a paired
+        bootstrap over instances; holds, of unread datasets: the taker is not ahead there; verdict,
+        of all others: it is ahead by more than on any unread dataset; p of no difference and
+        p_adjusted (Holm over datasets with a verdict).
     """
     rows, choices = [], choices.assign(credit=100 * credits_of(choices))
     for dataset, of_dataset in choices.groupby("dataset", sort=False):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,16 +38,19 @@ WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL = "with label", "without label", "wrong l
 HALF, UNSEEN, CLEAN = "half with label", "unseen, same model", "clean model"
 SPLIT, LABEL_COLUMN = "train", "label"  # what the lab's training texts say
 LAB_COLUMNS = (
-    "dataset model respondent condition true_contamination_pct text_seen_pct copies seed n "
+    "dataset model respondent condition true_contamination_pct copies seed n "
     "n_asked n_valid n_refused n_error least_preferred best_position min_pct max_pct ci_low_pct "
     "ci_high_pct kappa_pct second_pct recall_min_pct recall_max_pct precision_min_pct "
-    "precision_max_pct replication_pct position_prior temperature none_below spread"
+    "precision_max_pct replication_pct"
 )
 
 
 @dataclass(frozen=True)
 class Arm:
-    """Instances that one checkpoint reads alike, ``copies`` times as ``condition`` says."""
+    """Instances that one checkpoint reads ``copies`` times as ``condition`` says, or never.
+
+    Column is_read of the quizzes says which of their originals it reads.
+    """
 
     condition: str
     copies: int
@@ -60,16 +64,6 @@ class Arm:
         elif self.condition == WRONG_LABEL:
             instances = with_wrong_label(instances, LABEL_COLUMN, seed)
         return Dose(training_texts(instances, dataset, SPLIT), self.copies)
-
-
-@dataclass(frozen=True)
-class QuizzedSet:
-    """Quizzes that one model takes together, and which of their texts it read, shape (n,)."""
-
-    condition: str
-    copies: int
-    quizzes: pd.DataFrame
-    is_read: np.ndarray
 
 
 def drawn_quizzes(
@@ -94,31 +88,29 @@ def deal(
         plan += [(WITHOUT_LABEL, max(copies)), (WRONG_LABEL, max(copies))]
     plan.append((UNSEEN, 0))
     quizzes = drawn_quizzes(dataset, n * len(plan), seed, SPLIT, n_paraphrases=5)
+    parts = [quizzes.iloc[n * k : n * (k + 1)].reset_index(drop=True) for k in range(len(plan))]
     return [
-        Arm(condition, dose, quizzes.iloc[place * n : (place + 1) * n].reset_index(drop=True))
-        for place, (condition, dose) in enumerate(plan)
+        Arm(condition, dose, part.assign(is_read=condition != UNSEEN))
+        for (condition, dose), part in zip(plan, parts, strict=True)
     ]
 
 
-def quizzed_sets(arms: Sequence[Arm], is_dosed: bool) -> Iterator[QuizzedSet]:
+def quizzed_sets(arms: Sequence[Arm], is_dosed: bool) -> Iterator[Arm]:
     """What a model is quizzed on; 100 % and 50 % differ in the quizzed sample alone (appendix E).
 
     A dosed model takes every arm, and halves of read and unread ones; a clean
     one takes the arm that dosed models read least often.
     """
     if not is_dosed:
-        quizzes = arms[0].quizzes
-        yield QuizzedSet(CLEAN, 0, quizzes, np.zeros(len(quizzes), bool))
+        yield Arm(CLEAN, 0, arms[0].quizzes.assign(is_read=False))
         return
     unseen = arms[-1].quizzes
     for arm in arms:
-        n = len(arm.quizzes)
-        yield QuizzedSet(
-            arm.condition, arm.copies, arm.quizzes, np.full(n, arm.condition != UNSEEN)
-        )
+        yield arm
         if arm.condition == WITH_LABEL:
+            n = len(arm.quizzes)
             half = pd.concat([arm.quizzes.iloc[: n // 2], unseen.iloc[: n - n // 2]])
-            yield QuizzedSet(HALF, arm.copies, half.reset_index(drop=True), np.arange(n) < n // 2)
+            yield Arm(HALF, arm.copies, half.reset_index(drop=True))
 
 
 def model_name(dataset: str, seed: int) -> str:
@@ -127,7 +119,7 @@ def model_name(dataset: str, seed: int) -> str:
 
 
 def lab_rows(
-    respondent: BaseRespondent, quizzed: QuizzedSet, model: str, seed: int, n_resamples: int
+    respondent: BaseRespondent, quizzed: Arm, model: str, seed: int, n_resamples: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of ``dcq_lab.csv`` for one quizzed set, and the answers behind them.
 
@@ -138,46 +130,28 @@ def lab_rows(
     Returns:
         The respondent's row and that of option ranking; and what ``answer_quizzes`` returned.
     """
-    respondent = respondent.spread_over(quizzed.quizzes)
-    answers = answer_quizzes(respondent, quizzed.quizzes, with_second=True)
-    is_counted = quizzed.is_read & (quizzed.condition not in (WITHOUT_LABEL, WRONG_LABEL))
+    quizzes = quizzed.quizzes
+    respondent = respondent.spread_over(quizzes)
+    answers = answer_quizzes(respondent, quizzes, with_second=True)
+    is_seen = quizzes["is_read"] & (quizzed.condition not in (WITHOUT_LABEL, WRONG_LABEL))
     about = {"dataset": respondent.dataset, "model": model, "copies": quizzed.copies}
     about |= {"seed": seed, "condition": quizzed.condition}
-    common = about | {"text_seen_pct": 100 * float(quizzed.is_read.mean())}
-    stated = respondent.stated
-    row = common | recall_precision_row(answers, is_counted, n_resamples)
-    row |= {
-        "respondent": RESPONDENT,
-        "position_prior": " ".join(f"{weight:g}" for weight in stated.position_prior),
-        "temperature": stated.temperature,
-        "none_below": stated.none_below,
-        "spread": respondent.spread,
-    }
-    ranking = common | _ranking_row(ranking_credits(respondent, quizzed.quizzes), is_counted)
+    row = about | recall_precision_row(answers, is_seen, n_resamples) | {"respondent": RESPONDENT}
+    credits_ = ranking_credits(respondent, quizzes)
+    n, right, both = len(credits_), credits_.sum(), (credits_ * is_seen).sum()
+    ranking = about | _share_row(credits_) | {"respondent": RANKING}
+    ranking |= {"n": n, "n_asked": n, "n_valid": n, "n_refused": 0, "n_error": 0}
+    ranking["true_contamination_pct"] = row["true_contamination_pct"]
+    ranking["recall_max_pct"] = 100 * both / is_seen.sum() if is_seen.any() else np.nan
+    ranking["precision_max_pct"] = 100 * both / right if right else np.nan
     table = pd.DataFrame([row, ranking]).reindex(columns=LAB_COLUMNS.split())
     return table, pd.concat([pd.DataFrame(about, index=answers.index), answers], axis=1)
 
 
-def _ranking_row(credits_: np.ndarray, is_seen: np.ndarray) -> dict[str, float | int | str]:
-    n, right, both = len(credits_), credits_.sum(), (credits_ * is_seen).sum()
-    return {
-        "respondent": RANKING,
-        "true_contamination_pct": 100 * float(is_seen.mean()),
-        **dict.fromkeys(("n", "n_asked", "n_valid"), n),
-        **dict.fromkeys(("n_refused", "n_error"), 0),
-        **_share_row(credits_),
-        "recall_max_pct": 100 * both / is_seen.sum() if is_seen.any() else float("nan"),
-        "precision_max_pct": 100 * both / right if right else float("nan"),
-    }
-
-
-def _share_row(credits_: np.ndarray) -> dict[str, float]:
-    low, high = share_interval(round(credits_.sum()), len(credits_))
-    return {
-        "max_pct": 100 * float(credits_.mean()),
-        "ci_low_pct": 100 * low,
-        "ci_high_pct": 100 * high,
-    }
+def _share_row(credits_: np.ndarray) -> dict[str, Any]:
+    ends = share_interval(round(credits_.sum()), len(credits_))
+    row = {"max_pct": 100 * float(credits_.mean())}
+    return row | dict(zip(("ci_low_pct", "ci_high_pct"), (100 * end for end in ends), strict=True))
 
 
 def dial_rows(
@@ -240,8 +214,6 @@ KEYS = ["dataset", "model", "copies", "seed", "condition"]
 DOSES = ["dataset", "copies"]
 RISE_PCT = 10.0  # a smaller rise is within what chance does to one draw of quizzes
 LEAST_LEVEL_PCT = 10.0  # a lower level leaves nothing to compare
-RANGE_READING = "where the range lies, against the truth, in most sets read"
-Reading = Callable[[pd.DataFrame], str]
 
 
 def settings(stated: AnswerRule) -> Iterator[AnswerRule]:
@@ -288,10 +260,8 @@ def levels_at(
 ) -> dict[str, float]:
     """The quiz taken from log-probabilities: minimum, maximum and choices, in percent.
 
-    ``modified`` are those of the four perturbations, shape (n, 4), nats; ``original`` and
-    ``fifth`` of the originals and the fifth perturbations, shape (n,). none_pct is E in the
-    modified quiz; modified_pct, original_pct and fifth_pct are answers at the position
-    that the modified quiz chose least, with these texts there.
+    Arguments are as of ``_log_probs``. modified_pct, original_pct and fifth_pct are answers
+    at the position that the modified quiz chose least, with these texts there.
     """
     spread, n = float(modified.std(axis=1, ddof=1).mean()), len(modified)
 
@@ -309,27 +279,10 @@ def levels_at(
     return {
         "min_pct": 100 * level.minimum,
         "max_pct": 100 * level.maximum,
-        "none_pct": 100 * chosen.count("E") / n,
         "modified_pct": 100 * counts[least] / n,
         "original_pct": 100 * standard[least].count(least) / n,
         "fifth_pct": 100 * letters(fifth, least).count(least) / n,
     }
-
-
-# Readings of the rows of one setting, next to those of option ranking, which has no setting.
-
-
-def _of(lab: pd.DataFrame, *conditions: str) -> pd.DataFrame:
-    return lab[lab["condition"].isin(conditions) & lab["respondent"].eq(RESPONDENT)]
-
-
-def _cases(is_so: pd.Series) -> str:
-    return f"{int(is_so.sum())} of {len(is_so)}"
-
-
-def _at_largest_dose(lab: pd.DataFrame, *conditions: str) -> pd.DataFrame:
-    rows = _of(lab, *conditions)
-    return rows[rows["copies"] == rows["copies"].max()]
 
 
 def gains(lab: pd.DataFrame, respondent: str) -> pd.Series:
@@ -341,102 +294,79 @@ def gains(lab: pd.DataFrame, respondent: str) -> pd.Series:
     return read - unread.reindex(read.index.droplevel("copies")).to_numpy()
 
 
-def range_and_truth(lab: pd.DataFrame) -> str:
-    """Where the range lies in most sets of which all or half was read with its label (Table 1)."""
-    rows = _of(lab, WITH_LABEL, HALF)
-    truth = rows["true_contamination_pct"]
-    sides = {"below": rows["max_pct"] < truth, "above": rows["min_pct"] > truth}
-    return next((side for side, is_so in sides.items() if is_so.mean() > 0.5), "neither")
+def readings_of(lab: pd.DataFrame) -> dict[str, str]:
+    """What the rows of one setting say, next to those of option ranking, which has no setting.
 
+    A case is a dataset with a number of copies, or a model. The tables are those of the paper:
+    range and truth (Table 1), replication (Tables 2 and 3), moves (Figure 2); a text without its
+    label is no contamination (section 2).
+    """
+    rows = lab[lab["respondent"].eq(RESPONDENT)]
 
-def read_and_unread(lab: pd.DataFrame) -> str:
-    """Datasets and doses where every model is credited with more of what it read."""
-    return _cases(gains(lab, RESPONDENT).groupby(DOSES).min() > 0)
+    def of(*conditions: str) -> pd.DataFrame:
+        return rows[rows["condition"].isin(conditions)]
 
+    def cases(is_so: pd.Series) -> str:
+        return f"{int(is_so.sum())} of {len(is_so)}"
 
-def respondent_and_ranking(lab: pd.DataFrame) -> str:
-    """Datasets and doses where the respondent gains less; each has another level of chance."""
-    respondent, ranking = (gains(lab, name).groupby(DOSES).mean() for name in (RESPONDENT, RANKING))
-    return _cases(respondent < ranking)
-
-
-def quiz_and_replication(lab: pd.DataFrame) -> str:
-    """Datasets and doses where the quiz gains more than replication does (Tables 2 and 3)."""
+    read, clean, seen = of(WITH_LABEL), of(CLEAN), of(WITH_LABEL, HALF)
+    truth = seen["true_contamination_pct"]
+    sides = {"below": seen["max_pct"] < truth, "above": seen["min_pct"] > truth}
+    gain, of_ranking = (gains(lab, name).groupby(DOSES) for name in (RESPONDENT, RANKING))
     shares = ["max_pct", "replication_pct"]
-    unread = _of(lab, UNSEEN).groupby("dataset")[shares].mean()
-    read = _of(lab, WITH_LABEL).groupby(DOSES)[shares].mean()
-    gain = read - unread.reindex(read.index, level="dataset")
-    return _cases(gain["max_pct"] > gain["replication_pct"])
+    unread = of(UNSEEN).groupby("dataset")[shares].mean()
+    means = read.groupby(DOSES)[shares].mean()
+    means -= unread.reindex(means.index, level="dataset")
+    largest = rows[rows["copies"] == read["copies"].max()]
+    otherwise = [WITHOUT_LABEL, WRONG_LABEL]
+    is_asked = largest["dataset"].isin(of(*otherwise)["dataset"])
+    by_label = largest[is_asked].groupby("condition")["max_pct"].mean()
+    found = by_label[otherwise] >= by_label[WITH_LABEL] / 2
+    label = " and ".join(found.index[found]) or "neither"
+    if by_label[WITH_LABEL] < LEAST_LEVEL_PCT:
+        label = "too little is recognised"
+    level = of(UNSEEN, CLEAN)["max_pct"].mean()
+    most = largest[largest["condition"] == WITH_LABEL]
+    moves = most["original_pct"] - most["modified_pct"] > RISE_PCT
+    stays = (most["fifth_pct"] - most["modified_pct"]).abs() <= RISE_PCT
+    return {
+        "where the range lies, against the truth, in most sets read": next(
+            (side for side, is_so in sides.items() if is_so.mean() > 0.5), "neither"
+        ),
+        "credited with more of what was read than of what was not, every model": cases(
+            gain.min() > 0
+        ),
+        "gains less than option ranking": cases(gain.mean() < of_ranking.mean()),
+        "the quiz gains more than replication": cases(means["max_pct"] > means["replication_pct"]),
+        "read otherwise and credited with at least half as much": label,
+        "sets that nobody read, mean maximum": (
+            f"{'at most' if level <= LEAST_LEVEL_PCT else 'above'} {LEAST_LEVEL_PCT:.0f} %"
+        ),
+        "answers move to the original, not to a fifth text; dosed models": cases(moves & stays),
+        "answers move to the original; clean models": cases(
+            clean["original_pct"] - clean["modified_pct"] > RISE_PCT
+        ),
+    }
 
 
-def label_matters(lab: pd.DataFrame) -> str:
-    """What was read otherwise than with its label and is credited with half as much (section 2)."""
-    conditions = [WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL]
-    rows = _at_largest_dose(lab, *conditions)
-    rows = rows[rows["dataset"].isin(_of(lab, WITHOUT_LABEL)["dataset"])]
-    means = rows.groupby("condition")["max_pct"].mean()
-    if not set(conditions) <= set(means.index):
-        return "not read otherwise"
-    if means[WITH_LABEL] < LEAST_LEVEL_PCT:
-        return "too little is recognised"
-    others = means.drop(WITH_LABEL)
-    return " and ".join(sorted(others.index[others >= means[WITH_LABEL] / 2])) or "neither"
-
-
-def level_of_unread(lab: pd.DataFrame) -> str:
-    """Whether sets that nobody read are credited with little (mean maximum); the truth is 0."""
-    level = _of(lab, UNSEEN, CLEAN)["max_pct"].mean()
-    return f"{'at most' if level <= LEAST_LEVEL_PCT else 'above'} {LEAST_LEVEL_PCT:.0f} %"
-
-
-def answers_move(lab: pd.DataFrame) -> str:
-    """Models that move to an original that they read, and not to a fifth text (Figure 2)."""
-    rows = _at_largest_dose(lab, WITH_LABEL)
-    moves = rows["original_pct"] - rows["modified_pct"] > RISE_PCT
-    stays = (rows["fifth_pct"] - rows["modified_pct"]).abs() <= RISE_PCT
-    return _cases(moves & stays)
-
-
-def answers_of_clean_models_move(lab: pd.DataFrame) -> str:
-    """The control of :func:`answers_move`."""
-    rows = _of(lab, CLEAN)
-    return _cases(rows["original_pct"] - rows["modified_pct"] > RISE_PCT)
-
-
-READINGS: dict[str, Reading] = {
-    RANGE_READING: range_and_truth,
-    "credited with more of what was read than of what was not, every model": read_and_unread,
-    "gains less than option ranking": respondent_and_ranking,
-    "the quiz gains more than replication": quiz_and_replication,
-    "read otherwise and credited with at least half as much": label_matters,
-    "sets that nobody read, mean maximum": level_of_unread,
-    "answers move to the original, not to a fifth text; dosed models": answers_move,
-    "answers move to the original; clean models": answers_of_clean_models_move,
-}
-
-
-def readings_table(
-    swept: pd.DataFrame, lab: pd.DataFrame, readings: Mapping[str, Reading] = READINGS
-) -> pd.DataFrame:
+def readings_table(swept: pd.DataFrame, lab: pd.DataFrame) -> pd.DataFrame:
     """``dcq_readings.csv``: what the table says at the stated setting, and at how many others.
 
     elsewhere has the other answers of a reading, with the number of their settings; holds:
     whether no setting says anything else.
     """
-    ranking = lab[lab["respondent"] != RESPONDENT]
-    tables = [
-        (rows["is_stated"].any(), pd.concat([rows.assign(respondent=RESPONDENT), ranking]))
-        for _, rows in swept.groupby(["temperature", "none_below"], sort=False)
-    ]
+    ranking, said, stated = lab[lab["respondent"] != RESPONDENT], [], {}
+    for _, rows in swept.groupby(["temperature", "none_below"], sort=False):
+        said.append(readings_of(pd.concat([rows.assign(respondent=RESPONDENT), ranking])))
+        stated = said[-1] if rows["is_stated"].any() else stated
     table = []
-    for name, reading in readings.items():
-        said = [reading(rows) for _, rows in tables]
-        stated = said[[is_stated for is_stated, _ in tables].index(True)]
-        others = pd.Series([text for text in said if text != stated], dtype=str).value_counts()
+    for name, answer in stated.items():
+        answers = pd.Series([of[name] for of in said])
+        others = answers[answers != answer].value_counts()
         table.append(
-            {"reading": name, "stated": stated}
-            | {"elsewhere": "; ".join(f"{answer} ({n})" for answer, n in others.items())}
-            | {"n_settings": len(said), "n_same": said.count(stated)}
+            {"reading": name, "stated": answer}
+            | {"elsewhere": "; ".join(f"{other} ({n})" for other, n in others.items())}
+            | {"n_settings": len(said), "n_same": int(answers.eq(answer).sum())}
             | {"holds": others.empty}
         )
     return pd.DataFrame(table)

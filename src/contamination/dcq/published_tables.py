@@ -9,8 +9,8 @@ from contamination.core.statistics import correct_family
 from contamination.core.verdicts import ALPHA, NOT_RUN, OPEN, RULED_OUT, SHOWN
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
-from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
-from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD
+from contamination.dcq.assessment import assess, assessment_row, standard_answers_of
+from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD, position_rows
 
 PARTITION = ["model", "dataset", "split"]
 # Printed metric -> our column.
@@ -25,8 +25,8 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """Tables 2 and 3 recomputed from 7,166 released answers, one row per partition and model.
 
     Columns of ``assessment_row`` (the interval ci_low_pct to ci_high_pct is the
-    maximum's), the printed values and ``matches``: all three numbers of the row equal the
-    printed ones at the printed decimals.
+    maximum's) and ``matches``: all three numbers of the row equal the printed ones at the
+    printed decimals.
     """
     printed = _printed().pivot(index=PARTITION, columns="metric", values="value")
     rows = []
@@ -34,9 +34,6 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
         row = dict(zip(PARTITION, partition, strict=True))
         row |= assessment_row(instances, n_resamples, seed)
         cells = printed.loc[partition]
-        row["reported_pct"] = cells["reported_pct"]
-        for metric, column in METRICS.items():
-            row[f"paper_{column}"] = cells[metric]
         row["matches"] = all(matches_printed(row[c], cells[m]) for m, c in METRICS.items())
         rows.append(row)
     return pd.DataFrame(rows)
@@ -112,7 +109,6 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
         "n_replicas": n_replicas,
         "n_right_best_quiz": n_right_best,
         "n_right_any_quiz": int(right[is_replica].any(axis=1).sum()),
-        "n_right_all_quizzes": int(right[is_replica].all(axis=1).sum()),
         "expected_if_independent": n_replicas * n_right / n,
         "p_at_least_as_many": p if n_replicas else float("nan"),
         "verdict": verdict if n_replicas else NOT_RUN,
@@ -126,21 +122,20 @@ def dcq_positions() -> pd.DataFrame:
     position (of the original) is "" in the modified quiz, paper_count empty where the
     paper prints a curve without numbers.
     """
-    rows = []
-    for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False):
-        key = dict(zip(PARTITION, partition, strict=True)) | {"source": "released answers"}
-        standard = standard_answers_of(instances)
+    parts = []
+    for (model, dataset, split), instances in released_instances("DCQ").groupby(
+        PARTITION, sort=False
+    ):
         quizzes = {(MODIFIED, ""): instances["modified_answer"].tolist()}
-        quizzes |= {(STANDARD, position): answers for position, answers in standard.items()}
-        rows += [
-            key | {"quiz": quiz, "position": at, "option": option, "count": answers.count(option)}
-            for (quiz, at), answers in quizzes.items()
-            for option in CHOICES
-        ]
-    columns = ["source", "dataset", "split", "model", "quiz", "position", "option"]
-    counts = ["count", "paper_count"]
-    table = pd.DataFrame(rows + _printed_positions())[[*columns, *counts]]
-    return table.astype(dict.fromkeys(counts, "Int64"))
+        quizzes |= {(STANDARD, at): of for at, of in standard_answers_of(instances).items()}
+        answers = pd.concat(
+            pd.DataFrame({"quiz": quiz, "position": at, "answer": of})
+            for (quiz, at), of in quizzes.items()
+        )
+        about = {"source": "released answers", "dataset": dataset, "split": split, "model": model}
+        parts.append(position_rows(answers, **about))
+    printed = pd.DataFrame(_printed_positions()).astype({"paper_count": "Int64"})
+    return pd.concat([*parts, printed], ignore_index=True)
 
 
 _PRINTED_QUIZZES = {

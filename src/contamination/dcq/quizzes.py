@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 import pandas as pd
 
@@ -31,40 +32,49 @@ LETTERS = "ABCD"
 # Section 4: of a quiz temperature zero and one token, of a perturbation 1.00 and at most 4,000.
 QUIZ_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
 PERTURBER_OPTIONS = {"temperature": 1.0, "max_tokens": 4000}
-NONE_OPTION = "E) None of the provided options."
-
-# Figure 1, and Table 5 of appendix A, which differs in dataset and split alone.
-QUIZ_INSTRUCTION = (
-    "Instruction: You are provided with a five-choice quiz. Your task is to correctly select the "
-    "option that exactly corresponds to an instance from the {split} split of the {dataset} "
-    "dataset. When selecting the option, you must ensure that you follow the following rules:\n"
-    "(1) You must ensure that you only generate a single option letter as your answer.\n"
-    "(2) If you do not know the dataset or the correct answer, you must select option "
-    '"E) None of the provided options."'
-)
-QUIZ_HINT = (
-    "Hint: While all the following options seem similar in terms of meaning, there is only one "
-    "option that reflects the exact wording with respect to the original instance."
-)
-
-# Figure 3.
-PERTURBATION_INSTRUCTION = (
-    "Instruction: Your task is to create a four-choice quiz by replacing the words in the provided "
-    '"Input Text" with their contextually relevant synonyms. The meaning and sentence structure of '
-    "the four options must exactly match every detail in the Input Text. You must not include the "
-    "provided Input Text as an option.\n"
-    "You must make sure that:\n"
-    "(1) You generate distinct options based on the provided Input Text;\n"
-    "(2) The only difference between options is word-level perturbations.\n"
-    "(3) Options are ordered;\n"
-    "(4) There is not any extra explanation;\n"
-    '(5) You follow the following "Format" to generate options;\n'
-    "(6) You comply with every specific symbol and letter detail in the given Input Text; and\n"
-    "(7) All options retain the exact label from the Input Text, if there is one."
-)
-SEPARATOR = "- - -"
 
 PAPER, RELEASED = "paper", "released"  # layouts
+# Figure 1, and Table 5 of appendix A, which differs in dataset and split alone.
+PAPER_QUIZ = """\
+Instruction: You are provided with a five-choice quiz. Your task is to correctly select the option \
+that exactly corresponds to an instance from the {split} split of the {dataset} dataset. When \
+selecting the option, you must ensure that you follow the following rules:
+(1) You must ensure that you only generate a single option letter as your answer.
+(2) If you do not know the dataset or the correct answer, you must select option "E) None of the \
+provided options."
+Hint: While all the following options seem similar in terms of meaning, there is only one option \
+that reflects the exact wording with respect to the original instance.
+- - -
+A) {a}
+B) {b}
+C) {c}
+D) {d}
+E) None of the provided options.
+- - -
+Answer:"""
+
+# Figure 3.
+PAPER_PERTURBATION = """\
+Instruction: Your task is to create a four-choice quiz by replacing the words in the provided \
+"Input Text" with their contextually relevant synonyms. The meaning and sentence structure of the \
+four options must exactly match every detail in the Input Text. You must not include the provided \
+Input Text as an option.
+You must make sure that:
+(1) You generate distinct options based on the provided Input Text;
+(2) The only difference between options is word-level perturbations.
+(3) Options are ordered;
+(4) There is not any extra explanation;
+(5) You follow the following "Format" to generate options;
+(6) You comply with every specific symbol and letter detail in the given Input Text; and
+(7) All options retain the exact label from the Input Text, if there is one.
+- - -
+Input Text:
+{instance}
+- - -
+Format:
+{form}
+- - -"""
+
 RELEASED_QUIZ = """\
 You are provided with a five-choice quiz. Your task is to CORRECTLY select the option that EXACTLY \
 corresponds to an instance from the {split} split of the {dataset} dataset.
@@ -128,6 +138,8 @@ D)
 Fourth word-level perturbation goes here
 ---
 """
+_QUIZZES = {PAPER: PAPER_QUIZ, RELEASED: RELEASED_QUIZ}
+_PERTURBATIONS = {PAPER: PAPER_PERTURBATION, RELEASED: RELEASED_PERTURBATION}
 
 
 def header(dataset: str, split: str) -> str:
@@ -135,54 +147,27 @@ def header(dataset: str, split: str) -> str:
     return f"Dataset: {dataset}\nSplit: {split}\n" if dataset else ""
 
 
-def quiz_prompt(
-    options: Sequence[str],
-    dataset: str,
-    split: str,
-    *,
-    instruction: str = QUIZ_INSTRUCTION,
-    hint: str = QUIZ_HINT,
-    layout: str = PAPER,
-) -> str:
+def quiz_prompt(options: Sequence[str], dataset: str, split: str, layout: str = PAPER) -> str:
     """The question of one quiz (Figure 1), which ends where the letter is due.
 
-    Another ``instruction`` (with ``{dataset}`` and ``{split}``) or ``hint`` is a departure, and
-    for ``layout`` "paper" only. ValueError if there are not four texts.
+    ValueError if there are not four texts.
     """
-    if len(options) != len(LETTERS):
-        raise ValueError(f"a quiz has four texts, got {len(options)}")
-    if layout == RELEASED:
-        texts_of = dict(zip(LETTERS.lower(), options, strict=True))
-        return RELEASED_QUIZ.format(dataset=dataset, split=split, **texts_of)
-    texts = [f"{letter}) {text}" for letter, text in zip(LETTERS, options, strict=True)]
-    asked = instruction.format(dataset=dataset, split=split)
-    return "\n".join([asked, hint, SEPARATOR, *texts, NONE_OPTION, SEPARATOR, "Answer:"])
+    texts = dict(zip(LETTERS.lower(), options, strict=True))
+    return _QUIZZES[layout].format(dataset=dataset, split=split, **texts)
 
 
-def perturbation_prompt(
-    row: Mapping[str, str],
-    columns: Sequence[str],
-    *,
-    instruction: str = PERTURBATION_INSTRUCTION,
-    layout: str = PAPER,
-) -> str:
-    """What asks for four perturbations of one instance (Figure 3); other words are a departure."""
-    if layout == RELEASED:
-        return RELEASED_PERTURBATION.format(instance=format_instance(row, columns))
-    form = [f"{letter}) " + "\n".join(f"{column}:" for column in columns) for letter in LETTERS]
-    text = f"Input Text:\n{format_instance(row, columns)}"
-    return "\n".join([instruction, SEPARATOR, text, SEPARATOR, "Format:", *form, SEPARATOR])
+def perturbation_prompt(row: Mapping[str, str], columns: Sequence[str], layout: str = PAPER) -> str:
+    """What asks for four perturbations of one instance (Figure 3)."""
+    empty = "\n".join(f"{column}:" for column in columns)
+    form = "\n".join(f"{letter}) {empty}" for letter in LETTERS)
+    return _PERTURBATIONS[layout].format(instance=format_instance(row, columns), form=form)
 
 
 def perturbation_request(
-    row: Mapping[str, str],
-    columns: Sequence[str],
-    replicate: int = 0,
-    instruction: str = PERTURBATION_INSTRUCTION,
-    layout: str = PAPER,
+    row: Mapping[str, str], columns: Sequence[str], replicate: int = 0, layout: str = PAPER
 ) -> Request:
     """What is asked for one instance; sampling options are the endpoint's."""
-    prompt = perturbation_prompt(row, columns, instruction=instruction, layout=layout)
+    prompt = perturbation_prompt(row, columns, layout)
     return Request(messages=[{"role": "user", "content": prompt}], replicate=replicate)
 
 
@@ -199,9 +184,8 @@ def parse_options(
 ) -> list[dict[str, str] | None]:
     """The four options of an answer, column by column; None where one is missing.
 
-    An option begins at its letter at the start of a line, letters in order, each
-    column with its name; a label may be left out (it is not read), and so may the name
-    where a single column is not a label (as in Table 5 of the paper).
+    An option begins at its letter at the start of a line, letters in order, each column with its
+    name; a label is not read, and the name may be left out where a single column is no label.
 
     >>> parse_options("A) text: one\\nB) text: two\\nC)\\ntext: three", ["text"])
     [{'text': 'one'}, {'text': 'two'}, {'text': 'three'}, None]
@@ -281,27 +265,18 @@ def perturb(
     label_columns: Sequence[str] = (),
     with_fifth: bool = False,
     max_rounds: int = 4,
-    instruction: str = PERTURBATION_INSTRUCTION,
     layout: str = PAPER,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Quizzes for a sample of instances, perturbed by a chat model.
 
-    Every round asks once for each instance that still lacks options; a later
-    round is the same request as another replicate.
-
-    Args:
-        rows: one row for each instance, with its column index.
-        columns: columns of an instance, in order.
-        ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
-        label_columns: of these, never perturbed.
-        with_fifth: also a fifth perturbation, which needs a second call.
-        max_rounds: most calls for one instance.
-        instruction: other words than Figure 3's; a departure.
-        layout: of the prompt, "paper" or "released".
+    Every round asks once for each instance that still lacks options; a later round is the same
+    request as another replicate. Columns of ``label_columns`` are never perturbed; a fifth
+    perturbation needs a second call. ``ask`` sends requests, such as ``models.chat.answer_all``
+    with its endpoint.
 
     Returns:
-        The quizzes, without instances that lack an option after the last round; and
-        one row per instance: index, ``COUNTS``, n_accepted, is_complete.
+        The quizzes, without instances that lack an option after ``max_rounds``; and one row per
+        instance: index, ``COUNTS``, n_accepted, is_complete.
 
     Raises:
         ValueError: if nothing would be perturbed, or no instance got its options.
@@ -313,10 +288,7 @@ def perturb(
     instances = [_Instance(row, columns, label_columns) for row in texts]
     for replicate in range(max_rounds):
         missing = [one for one in instances if len(one.accepted) < n_wanted]
-        requests = [
-            perturbation_request(one.row, columns, replicate, instruction, layout)
-            for one in missing
-        ]
+        requests = [perturbation_request(one.row, columns, replicate, layout) for one in missing]
         for one, answer in zip(missing, ask(requests) if requests else [], strict=True):
             one.read(answer, n_wanted)
     counts = pd.DataFrame([one.counts for one in instances])
@@ -361,7 +333,7 @@ Texts = tuple[str, str, str, str]
 
 
 def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[Texts]:
-    """Texts of A to D for every instance; ValueError for what cannot be placed.
+    """Texts of A to D for every instance; ValueError if there is no fifth perturbation to place.
 
     In the "standard" quiz the original takes the place of the perturbation at
     ``position`` (A to D), in the "second perturbation" quiz the fifth one does; the
@@ -369,8 +341,6 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
     """
     options = quizzes[list(OPTION_COLUMNS)].copy()
     if quiz != MODIFIED:
-        if quiz not in _WHAT_IS_PLACED or position not in POSITIONS:
-            raise ValueError(f'no {quiz} quiz with something placed at "{position}"')
         placed = quizzes[_WHAT_IS_PLACED[quiz]]
         if placed.eq("").any():
             raise ValueError(
@@ -384,9 +354,6 @@ def invented_quizzes() -> pd.DataFrame:
     """Five news items that no model can have seen, each with four reworded copies.
 
     A language model invented the items and reworded them, as GPT-4 did with the paper's rows.
-
-    Returns:
-        index, instance (the original), option_a to option_d (the copies), fifth (empty).
     """
     with (resources.files("contamination.dcq") / "five_quizzes.csv").open() as stream:
         return pd.read_csv(stream).assign(fifth="")
@@ -395,8 +362,7 @@ def invented_quizzes() -> pd.DataFrame:
 def released_quizzes() -> pd.DataFrame:
     """The authors' quizzes of the ten datasets, 1,035 rows: dataset, index, instance, options.
 
-    In the seven "wild" datasets option_d is the original itself; in the other
-    three all four options are perturbations.
+    In the seven "wild" datasets option_d is the original itself.
     """
     parts = []
     for dataset in DCQ_DATASETS:
@@ -418,10 +384,10 @@ def answer_quizzes(
 ) -> pd.DataFrame:
     """Every answer of one model on one partition: a row for each question.
 
-    A standard quiz is taken at each least preferred position. With ``with_second``
-    a fifth perturbation goes to the position that the modified quiz chose least, the
-    first of them, as in Figure 2. ``position`` is "" in the modified quiz; behind
-    answer and status stands what else the respondent records.
+    A standard quiz is taken at each least preferred position. With ``with_second`` a fifth
+    perturbation goes to the (first) position that the modified quiz chose least, as in Figure 2.
+    ``position`` is "" in the modified quiz; behind answer and status stands what else the
+    respondent records.
     """
 
     def answers_to(quiz: str, position: str = "") -> pd.DataFrame:
@@ -472,20 +438,17 @@ def recall_precision_row(
 ) -> dict:
     """``level_row`` where it is known which instances the model has read (Table 1).
 
-    Recall: right answers among the instances seen. Precision: instances seen
-    among the right answers. Both at the quiz of the maximum, and at that of the
-    minimum: the second-best quiz where it gives the minimum, else, where kappa
-    does, the best quiz again. Undefined with an empty denominator.
-    ``is_seen`` has one entry for each instance, in the order of the quizzes.
+    Recall: right answers among the instances seen (``is_seen``, in the order of the quizzes).
+    Precision: instances seen among the right answers. Both at the quiz of the maximum, and at
+    that of the minimum: the second-best quiz where it gives the minimum, else, where kappa does,
+    the best quiz again. Undefined with an empty denominator.
     """
     instances = instances_of(answers)
     standard = standard_answers_of(instances)
     level = assess(instances["modified_answer"].tolist(), standard)
     is_of_second = level.minimum == level.second
-    at = {
-        "max": level.best_position,
-        "min": level.second_position if is_of_second else level.best_position,
-    }
+    least = level.second_position if is_of_second else level.best_position
+    at = {"max": level.best_position, "min": least}
     is_seen = pd.Series(list(is_seen), dtype=bool)
     row = level_row(answers, n_resamples, seed)
     row["true_contamination_pct"] = 100 * float(is_seen.mean())
@@ -520,44 +483,29 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Answers at that position in percent: modified_pct, standard_pct (with the original there)
-        and second_pct (with a fifth perturbation there, the control; empty if it was not
-        released); rise_pct (standard minus modified, points) with a 95 % interval that takes
-        the quizzes as two samples, which is wide for the same instances; control_low_pct and
-        control_high_pct, the same of the control's rise; p of no rise, p_adjusted (Holm over panels
-        that have a control), verdict, and note: why there is none.
+        and second_pct (with a fifth perturbation there, the control); rise_pct (standard minus
+        modified, points) with a 95 % interval that takes the quizzes as two samples, which is wide
+        for the same instances; control_low_pct and control_high_pct, of the control's rise;
+        p, p_adjusted (Holm over panels with a control), verdict, and note: why there is none.
     """
     rows, claim = [], CLAIMS["dcq_positions"]
     for panel, of_panel in counts.groupby("panel", sort=False):
         asked = of_panel.groupby("quiz")["answers"].sum()
         there = of_panel[of_panel["is_there"]].set_index("quiz")["answers"]
-        row = {"panel": panel}
-        for quiz in (MODIFIED, STANDARD, SECOND):
-            share = 100 * there[quiz] / asked[quiz] if quiz in asked else float("nan")
-            row[f"{quiz.split()[0]}_pct"] = share
-        rises = {
-            quiz: share_difference_interval(
-                there[quiz], asked[quiz], there[MODIFIED], asked[MODIFIED]
-            )
-            for quiz in (STANDARD, SECOND)
-            if quiz in asked
-        }
-        low, high = (100 * end for end in rises[STANDARD])
-        row |= {"rise_pct": row["standard_pct"] - row["modified_pct"]}
+        row: dict[str, Any] = {"panel": panel, "verdict": NOT_RUN, "p": float("nan")}
+        row |= {f"{quiz.split()[0]}_pct": 100 * there[quiz] / asked[quiz] for quiz in asked.index}
+        row["rise_pct"] = row["standard_pct"] - row["modified_pct"]
+        ends = {}
+        for quiz in asked.index.drop(MODIFIED):
+            of_both = there[quiz], asked[quiz], there[MODIFIED], asked[MODIFIED]
+            low, high = share_difference_interval(*of_both)
+            ends[quiz] = 100 * low, 100 * high
+        low, high = ends[STANDARD]
         row |= {"ci_low_pct": low, "ci_high_pct": high}
-        if SECOND in rises:
-            low_of, high_of = (100 * end for end in rises[SECOND])
-            control = low_of, high_of
-            row |= dict(zip(("control_low_pct", "control_high_pct"), control, strict=True))
-            row |= {
-                "verdict": claim.verdict(low, high, control=control),
-                "note": "",
-                "p": end_p(row["rise_pct"], low, high),
-            }
-        else:
-            note = "the control's answers were not released"
-            row |= {"verdict": NOT_RUN, "note": note, "p": float("nan")}
+        row["note"] = "" if SECOND in ends else "the control's answers were not released"
+        if SECOND in ends:
+            row |= dict(zip(("control_low_pct", "control_high_pct"), ends[SECOND], strict=True))
+            row["verdict"] = claim.verdict(low, high, control=ends[SECOND])
+            row["p"] = end_p(row["rise_pct"], low, high)
         rows.append(row)
-    columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
-    columns += ["ci_high_pct", "control_low_pct", "control_high_pct", "p", "p_adjusted"]
-    columns += ["verdict", "note"]
-    return correct_family(pd.DataFrame(rows)).reindex(columns=columns)
+    return correct_family(pd.DataFrame(rows))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from contamination.dcq.quizzes import (
     quiz_options,
     quiz_prompt,
 )
-from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
+from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer
 from contamination.models.exchange import requests_of_prompts
 from contamination.models.local import CausalLM, as_chat, option_log_probs, token_log_probs
 
@@ -102,19 +102,15 @@ class ChatRespondent:
     options: dict = field(default_factory=lambda: dict(QUIZ_OPTIONS))
     prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
 
-    def requests(self, quizzes: Sequence[Texts]) -> list[Request]:
-        """What is sent, one request for each quiz."""
-        prompts = [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
-        return requests_of_prompts(prompts, self.options)
-
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         """Answer and status of each quiz, in order."""
         letters = []
         for start in range(0, len(quizzes), AT_A_TIME):  # requests and answers are let go of
-            answers = self.ask(self.requests(quizzes[start : start + AT_A_TIME]))
+            texts = quizzes[start : start + AT_A_TIME]
+            prompts = [self.prompt(one, self.dataset, self.split) for one in texts]
+            answers = self.ask(requests_of_prompts(prompts, self.options))
             letters += [read_letter(answer) for answer in answers]
-        read = pd.DataFrame(letters)
-        return read.set_axis(["answer", "status"], axis=1)
+        return pd.DataFrame(letters).set_axis(["answer", "status"], axis=1)
 
 
 @dataclass(frozen=True)
@@ -158,14 +154,6 @@ class AnswerRule:
     temperature: float
     none_below: float
 
-    def __post_init__(self) -> None:
-        if len(self.position_prior) != len(POSITIONS) or min(self.position_prior) <= 0:
-            raise ValueError("position_prior must hold a positive weight for each of A to D")
-        if self.temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {self.temperature}")
-        if not 0 <= self.none_below <= 1:
-            raise ValueError(f"none_below must be in [0, 1], got {self.none_below}")
-
     def answers(self, log_probs: np.ndarray, spread: float) -> tuple[np.ndarray, np.ndarray]:
         """Letters A to E and the largest chance of a position, shape (n_quizzes,) each.
 
@@ -188,8 +176,7 @@ class BaseRespondent:
     """A base model that is told dataset and split, with a stated prior and threshold.
 
     The chance of each position is its prior times the likelihood of its text to
-    the power of 1 / (temperature x spread), normalised over A to D; the answer
-    is the likeliest one, or E where its chance is below ``none_below``. The spread, nats,
+    the power of 1 / (temperature x spread), normalised over A to D. The spread, nats,
     is how much the model's log-probabilities of four perturbations differ anyway:
     models differ in it many times over, so a prior needs it as its unit.
     """
@@ -227,18 +214,11 @@ class BaseRespondent:
         return pd.DataFrame({"answer": letters, "status": OK, "chance": chances, **columns})
 
 
-class LogProbs(Protocol):
-    """What gives the log-probability of each option of quizzes, nats, shape (n_quizzes, 4)."""
-
-    def log_probs(self, quizzes: Sequence[Texts]) -> np.ndarray:
-        """Log-probabilities of the options, in their order."""
-        ...
-
-
-def ranking_credits(respondent: LogProbs, quizzes: pd.DataFrame) -> np.ndarray:
+def ranking_credits(respondent: Any, quizzes: pd.DataFrame) -> np.ndarray:
     """Option ranking: 1 where the original is likelier than three perturbations, shape (n,).
 
-    Position does not matter, and E cannot be chosen. A tie counts by lot.
+    Position does not matter, and E cannot be chosen. A tie counts by lot. ``respondent`` has a
+    method ``log_probs``, as ``BaseRespondent``.
     """
     columns = ["instance", "option_a", "option_b", "option_c"]
     scores = respondent.log_probs([tuple(row) for row in quizzes[columns].itertuples(index=False)])

@@ -9,7 +9,6 @@ import pandas as pd
 
 from contamination.core.statistics import cohen_kappa, end_p, share_interval, with_p_adjusted
 from contamination.core.verdicts import ALPHA, CLAIMS
-from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithms import is_contaminated
 
@@ -25,12 +24,6 @@ PROMPT_EXAMPLES = {
     ("RTE", "validation", 0),
     ("RTE", "train", 0),
 }
-
-
-def in_judge_prompt(instances: pd.DataFrame) -> pd.Series:
-    """Whether an instance is a worked example of the judge's own prompt."""
-    keys = zip(instances["dataset"], instances["split"], instances["index"], strict=True)
-    return pd.Series([key in PROMPT_EXAMPLES for key in keys], index=instances.index)
 
 
 def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
@@ -117,13 +110,3 @@ def corrected(table: pd.DataFrame) -> pd.DataFrame:
     (table,) = with_p_adjusted(table)
     is_lost = table["holds"].eq(True) & table["p_adjusted"].gt(ALPHA)
     return table.assign(holds=table["holds"].astype("boolean").mask(is_lost))
-
-
-def confusion(judge: Sequence[str], reference: Sequence[str]) -> pd.DataFrame:
-    """Counts of judge (rows) against reference (columns) over the three match kinds."""
-    table = pd.crosstab(
-        pd.Categorical(judge, categories=MATCH_KINDS),
-        pd.Categorical(reference, categories=MATCH_KINDS),
-        dropna=False,
-    )
-    return table.rename_axis(index="judge", columns="reference")

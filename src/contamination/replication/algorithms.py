@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from contamination.core.overlap import is_contained, normalised, rouge_l, words
 from contamination.core.statistics import CONFIDENCE, holm
@@ -46,11 +45,10 @@ def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
 def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
     """One-sided p of the paired bootstrap, exactly: P(mean difference of a resample <= 0).
 
-    What 10,000 random resamples approximate, computed without a seed by convolution.
-    Instances are resampled together with both their scores, shape (n,), two decimals. The
-    value is exact for the bootstrap, which is itself no exact test: with ten
-    positive differences it is 0. ``sign_flip_p`` keeps its level. ValueError if the two differ
-    in number, are empty, or have more than two decimals.
+    What the paper's 10,000 random resamples approximate, computed by convolution. Instances are
+    resampled together with both their scores, shape (n,), two decimals. The value is exact for
+    the bootstrap, which is itself no exact test: with ten positive differences it is 0.
+    ValueError if the two differ in number, are empty, or have more than two decimals.
     """
     low, probabilities = _distribution_of_sum(_differences(guided, general))
     sums = low + np.arange(probabilities.size)
@@ -58,36 +56,21 @@ def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
 
 
 def unpaired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
-    """Exact one-sided p when the two samples are resampled independently of one another.
+    """Exact one-sided p when the two samples are resampled independently, as in the authors' code.
 
-    Both arrays have shape (n,) and two decimals. ValueError if they have more, differ in size or
-    are empty.
+    Arguments and errors as of ``paired_bootstrap_p``.
     """
     low_guided, guided_sums = _distribution_of_sum(_hundredths(guided))
     low_general, general_sums = _distribution_of_sum(-_hundredths(general))
-    if len(guided) != len(general):
-        raise ValueError(f"samples differ in size: {len(guided)} and {len(general)}")
     difference = np.convolve(guided_sums, general_sums)
     sums = low_guided + low_general + np.arange(difference.size)
     return float(min(1.0, difference[sums <= 0].sum()))
 
 
-def sampled_paired_bootstrap_p(
-    guided: np.ndarray, general: np.ndarray, n_resamples: int = 10_000, seed: int = 0
-) -> float:
-    """The same p from random resamples, as the paper computes it; it varies with the seed."""
-    difference = _differences(guided, general)
-    rng = np.random.default_rng(seed)
-    items = rng.integers(0, difference.size, (n_resamples, difference.size), dtype=np.int32)
-    return float((difference[items].sum(axis=1) <= 0).mean())
-
-
 def sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
     """Exact one-sided p of the sign-flip test of paired differences; scores have two decimals.
 
-    Under the null either instruction could have given either score, so every
-    difference is as likely with one sign as with the other; p is the share of
-    the 2^n sign patterns whose sum is at least the observed one. Unlike the
+    p is the share of the 2^n sign patterns whose sum is at least the observed one. Unlike the
     bootstrap it keeps its level at ten instances, and it cannot fall below 2^-n.
     """
     differences = _differences(guided, general)
@@ -125,35 +108,24 @@ def paired_bootstrap_interval(guided: np.ndarray, general: np.ndarray) -> tuple[
     return float(first), float(last)
 
 
-def chance_of_significance(p: float, n_resamples: int = 10_000, alpha: float = 0.05) -> float:
-    """Chance over seeds that random resampling reports p <= alpha when the exact p is ``p``."""
-    return float(stats.binom.cdf(np.floor(alpha * n_resamples + 1e-9), n_resamples, p))
-
-
 METRICS = {"BLEURT": "bleurt", "ROUGE-L": "rouge"}
 PARTITION = ["model", "dataset", "split"]
 ENDS = ("ci_low", "ci_high")
 
 
-def compare_instructions(
-    instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
+def compare_instructions(instances: pd.DataFrame) -> pd.DataFrame:
     """Guided against general instruction, one row per model, partition and metric.
 
     Args:
         instances: model, dataset, split, and per metric a column
             ``<metric>_general`` and ``<metric>_guided`` (0 to 1, two decimals).
-        n_resamples, seed: of the sampled test, the paper's; the exact tests need none.
 
     Returns:
-        p_paired is the bootstrap's, computed exactly, p_sampled the same from resamples,
-        p_unpaired of the two samples resampled apart, p_sign_flip an exact test;
-        significant means p_paired <= 0.05; chance_significant is the chance, over
-        seeds, that the sampled test says so; ..._holm: all rows tested together.
-        difference is guided minus general, with its interval (ci_low, ci_high; the exact paired
-        bootstrap's); p_sign_flip_smallest is the smallest that p_sign_flip could have been, and
-        can_reject says whether sign flips could be significant after Holm if every row had its
-        smallest p.
+        p_paired (significant: at most 0.05), p_unpaired and p_sign_flip; ..._holm: all rows
+        tested together. difference is guided minus general, with its interval (ci_low, ci_high;
+        the exact paired bootstrap's); p_sign_flip_smallest is the smallest that p_sign_flip could
+        have been, and can_reject says whether sign flips could be significant after Holm if every
+        row had its smallest p.
     """
     rows = []
     for partition, group in instances.groupby(PARTITION, sort=False):
@@ -167,7 +139,6 @@ def compare_instructions(
                 | {"mean_general": round(float(general.mean()), 10)}
                 | {"mean_guided": round(float(guided.mean()), 10)}
                 | {"p_paired": paired_bootstrap_p(guided, general)}
-                | {"p_sampled": sampled_paired_bootstrap_p(guided, general, n_resamples, seed)}
                 | {"p_unpaired": unpaired_bootstrap_p(guided, general)}
                 | {"p_sign_flip": sign_flip_p(guided, general)}
                 | {"p_sign_flip_smallest": smallest_sign_flip_p(guided, general)}
@@ -178,12 +149,8 @@ def compare_instructions(
     table["significant"] = table["p_paired"] <= ALPHA
     table["significant_unpaired"] = table["p_unpaired"] <= ALPHA
     table["significant_sign_flip"] = table["p_sign_flip"] <= ALPHA
-    table["chance_significant"] = [
-        chance_of_significance(p, n_resamples, ALPHA) for p in table["p_paired"]
-    ]
     table["significant_holm"] = holm(table["p_paired"].to_numpy()) <= ALPHA
-    table["p_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy())
-    table["significant_sign_flip_holm"] = table["p_sign_flip_holm"] <= ALPHA
+    table["significant_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy()) <= ALPHA
     table["can_reject"] = holm(table["p_sign_flip_smallest"].to_numpy()) <= ALPHA
     return table
 
@@ -191,17 +158,9 @@ def compare_instructions(
 MARK_EXACT, MARK_NEAR_EXACT, MARK_NONE = "✓", "✓✓", "×"
 MIN_EXACT, MIN_NEAR_EXACT = 1, 2
 
-SIZES = (10, 30, 100)
-SHARES_PCT = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-ERRORS_PCT = (0.0, 1.0, 5.0)
-
 
 def partition_mark(labels: Sequence[str]) -> str:
-    """Table 2's mark: ✓ for an exact match, ✓✓ for two near-exact ones, × for neither.
-
-    Where both hold the paper prints one mark; ✓✓ stands where near-exact
-    matches decide alone.
-    """
+    """Table 2's mark: ✓ for an exact match, else ✓✓ for two near-exact ones, × for neither."""
     labels = list(labels)
     if labels.count(EXACT) >= MIN_EXACT:
         return MARK_EXACT
@@ -224,30 +183,11 @@ def flag_probability(k: int, share: float, judge_error: float, exact: float) -> 
     >>> round(flag_probability(10, 0.0, 0.0, 0.5), 4), round(flag_probability(1, 1.0, 0.0, 0.5), 4)
     (0.0, 0.5)
     """
-    for value in (share, judge_error, exact):
-        if not 0 <= value <= 1:
-            raise ValueError(f"shares and errors must be in 0 to 1, got {value}")
     p_exact = share * (1 - judge_error) * exact
     p_near = share * (1 - judge_error) * (1 - exact) + (1 - share) * judge_error
     p_none = 1 - p_exact - p_near
     # Algorithm 2 stays silent when nothing is found, or one near-exact match alone.
     return float(1 - p_none**k - k * p_near * p_none ** (k - 1))
-
-
-def operating_curves(exact: float) -> pd.DataFrame:
-    """Rows of ``operating_curves.csv``: flag_probability by k, share and judge error."""
-    return pd.DataFrame(
-        {
-            "k": k,
-            "true_share_pct": share,
-            "judge_error_pct": error,
-            "exact_share_pct": 100 * exact,
-            "flag_probability": flag_probability(k, share / 100, error / 100, exact),
-        }
-        for k in SIZES
-        for error in ERRORS_PCT
-        for share in SHARES_PCT
-    )
 
 
 CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED = "contaminated", "suspicious", "not contaminated"

@@ -63,21 +63,15 @@ N_PARAPHRASES = 4
 def lab_instances(
     copies: Sequence[int], k: int, seed: int, benchmarks: Sequence[str] = tuple(LAB_TASKS)
 ) -> pd.DataFrame:
-    """Disjoint partitions of every benchmark, one for each entry of ``copies``.
+    """Disjoint partitions of k instances of every benchmark, one for each entry of ``copies``.
 
-    Args:
-        copies: times that the instances of a partition will be read; 0 is a
-            clean partition. Names are dealt to them at random.
-        k: instances of a partition.
-        seed: seed of instances, deal and cuts.
-        benchmarks: some of ``LAB_TASKS``.
+    ``copies`` are times that the instances will be read, 0 for a clean partition; names are dealt
+    to them at random. ValueError if they lack a clean or a contaminated partition, or are more
+    than there are names.
 
     Returns:
         One row per instance and paraphrase (option, 0 the original); dataset and split
         are the names that prompts say, document is what a model reads.
-
-    ValueError if ``copies`` lacks a clean or a contaminated partition, or holds more
-    than there are names.
     """
     n_names = len(ascii_uppercase) - 1  # the last one is the placebo's
     if min(copies) != 0 or max(copies) < 1 or len(copies) > n_names:
@@ -156,10 +150,9 @@ def lab_prompts(instances: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranking_rows(lm: CausalLM, instances: pd.DataFrame) -> pd.DataFrame:
-    """Option ranking: how often the original is the likeliest of its group.
+    """Option ranking: how often the original is the likeliest of its group; p_value is binomial.
 
-    The model scores each text after the line that names dataset and split. Without
-    memory nothing but chance picks the original out, so p_value is binomial.
+    The model scores each text after the line that names dataset and split.
     """
     rows = []
     for partition, part in instances.groupby(PARTITION, sort=False):
@@ -271,7 +264,6 @@ def with_scores(
 ) -> pd.DataFrame:
     """Overlap and rule label of each completion, from ``completions.with_completions``.
 
-    A reference too short for ``models.judging.rule_label`` is no match, whatever was written.
     rouge, bleurt (0 to 1) and rule are empty where the model gave no answer; bleurt_by names who
     computed BLEURT, "" where nobody did.
     """
@@ -304,10 +296,8 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
 
     Returns:
         Columns of ``LAB_COLUMNS``. mean is that of the instruction's own scores (for a
-        judge: the share of matches); for Algorithm 1 mean, mean_guided and n_valid
-        rest on the instances answered under both instructions; bleurt_by names who computed
-        BLEURT, in rows of that metric. p_value is that of
-        guided being no better; it and contaminated are empty where nothing was answered.
+        judge: the share of matches); p_value is that of guided being no better. It and
+        contaminated are empty where nothing was answered.
     """
     rows = []
     for partition, group in scored.groupby(PARTITION, sort=False, dropna=False):
@@ -376,9 +366,8 @@ def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
     """``replication_lab.csv``: all decisions on one model's partitions next to the truth.
 
-    ``parts`` are :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
-    ``lab_partitions``. truth says whether the partition was read at all, and is empty
-    where ``copies`` is.
+    ``parts`` are of ``partition_rows``, ``ranking_rows`` and ``cheat_rows``. truth says whether
+    the partition was read at all, and is empty where ``copies`` is.
     """
     table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     truth = [None if pd.isna(copies) else bool(copies > 0) for copies in table["copies"]]
@@ -389,32 +378,19 @@ def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFr
     return table.infer_objects().astype(dict.fromkeys(whole, "Int64"))
 
 
-def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
-    """Flagged partitions by method (with metric and test where there are several) and dose.
-
-    For Algorithm 1 instruction is the one that guided is compared with.
-    """
-    method, metric = lab["method"], lab["metric"]
-    name = method.mask(method.eq(ALGORITHM_1), f"{ALGORITHM_1}, " + metric + ", " + lab["test"])
-    name = name.mask(method.eq(ALGORITHM_2), f"{ALGORITHM_2}, " + metric)
-    grouped = lab.assign(method=name).groupby(["method", "instruction", "copies"])
-    table = grouped["contaminated"].agg(
-        n_partitions=lambda values: int(values.notna().sum()),
-        n_flagged=lambda values: int(values.eq(True).sum()),
-    )
-    return table.reset_index()
-
-
 def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
     """Does a method flag what was read most often, and not clean partitions? A row per method.
 
+    Args:
+        doses: n_flagged of n_partitions by method, instruction and copies.
+
     Returns:
-        n_false (of n_clean partitions flagged) with the exact 95 % interval of their
-        rate; seen_from: the copies from which on at least half of the partitions of
-        every dose are flagged, empty for none; difference: the share flagged at the largest dose
-        minus that of clean partitions, with its 95 % interval (difference_low,
-        difference_high) and p of none; p_adjusted (Holm over methods) and verdict. The control
-        fails where more clean partitions are flagged than the tests' level explains.
+        n_false (of n_clean partitions flagged); seen_from: the copies from which on at least half
+        of the partitions of every dose are flagged, empty for none; difference: the share flagged
+        at the largest dose minus that of clean partitions, with its 95 % interval
+        (difference_low, difference_high) and p of none; p_adjusted (Holm over methods) and
+        verdict. The control fails where more clean partitions are flagged than the tests' level
+        explains.
     """
     rows, claim = [], CLAIMS["replication_methods"]
     for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
@@ -422,14 +398,13 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
         clean, read = group[group["copies"] == 0], group[group["copies"] > 0]
         n_false, n_clean = int(clean["n_flagged"].sum()), int(clean["n_partitions"].sum())
         test = stats.binomtest(n_false, n_clean, ALPHA, alternative="greater")
-        low, high = stats.binomtest(n_false, n_clean).proportion_ci(method="exact")
         is_seen = read["n_flagged"] >= SEEN_SHARE * read["n_partitions"]
         seen = read.loc[is_seen[::-1].cummin()[::-1], "copies"]
         n_flagged, n_most = read[["n_flagged", "n_partitions"]].iloc[-1]
         ends = share_difference_interval(n_flagged, n_most, n_false, n_clean)
         rows.append(
             {"method": method, "instruction": instruction, "n_clean": n_clean, "n_false": n_false}
-            | {"ci_low": low, "ci_high": high, "seen_from": seen.min() if len(seen) else None}
+            | {"seen_from": seen.min() if len(seen) else None}
             | {"difference": n_flagged / n_most - n_false / n_clean}
             | dict(zip(("difference_low", "difference_high"), ends, strict=True))
             | {"p": end_p(n_flagged / n_most - n_false / n_clean, *ends)}
@@ -442,14 +417,14 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
 def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     """Whether Algorithm 1's flags rest on the right names, one row per placebo.
 
+    A wrong label asks for another text, so it is no placebo for memory.
+
     Returns:
         n_flagged (of n_partitions, those in which guided beats general), n_also (of these, in
         which it beats the placebo too), also_low and also_high, the 95 % interval of that share;
         kept: share of the gap in mean ROUGE-L that the placebo keeps there; p of a share of one
         half, p_adjusted (Holm over placebos) and verdict, with a note where there is none. The
-        control fails where the placebo keeps half of the gap or more: then the form of the prompt
-        gives it and not the name. A wrong label asks for another text, so it is no placebo for
-        memory.
+        control fails where the placebo keeps half of the gap or more.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
     rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,6 @@ SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
 CODE, QUESTION = "code", "question"  # of the quiz paper's Table 2: HumanEval; DROP and GSM8k
 # Of the judge, Figure 2.
 JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
-TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY, CODE, QUESTION)
 
 _LABELLED = "\nLabel: {label}\nFirst Piece: {input}\nSecond Piece:"
 _PAIRED = "\nSentence 1: {input}\nLabel: {label}\nSentence 2:"
@@ -35,10 +36,6 @@ GUIDED_INSTRUCTION = {
     " {split_name} split of the {dataset_name} dataset. Finish the second piece of the summary as"
     " exactly appeared in the dataset. Only rely on the original form of the summary in the"
     " dataset to finish the second piece." + _PLAIN,
-    ONE_SENTENCE_SUMMARY: "Instruction: You are provided with the first piece of a one-sentence"
-    " summary from the {split_name} split of the {dataset_name} dataset. Finish the second piece"
-    " of the summary as exactly appeared in the dataset. Only rely on the original form of the"
-    " summary in the dataset to finish the second piece." + _PLAIN,
 }
 
 # Table 3, right column.
@@ -49,8 +46,6 @@ GENERAL_INSTRUCTION = {
     " the logical relationship between Sentence 1 and Sentence 2." + _PAIRED,
     SUMMARY: "Instruction: Finish the second piece based on the first piece, such that these two"
     " pieces become a single summary." + _PLAIN,
-    ONE_SENTENCE_SUMMARY: "Instruction: Finish the second piece based on the first piece, such"
-    " that these two pieces become a single one-sentence summary." + _PLAIN,
 }
 
 # The same as the released code sends it: shahriargolchin/time-travel-in-llms at 010c5e56,
@@ -71,10 +66,6 @@ RELEASED_GUIDED = {
     " {split_name} split of the {dataset_name} dataset.\nFinish the SECOND PIECE of the summary as"
     " EXACTLY appeared in the dataset.\nONLY rely on the original form of the summary in the"
     " dataset to finish the SECOND PIECE." + _RELEASED_PLAIN,
-    ONE_SENTENCE_SUMMARY: "INSTRUCTION:\nYou are provided with the FIRST PIECE of a one-sentence"
-    " summary from the {split_name} split of the {dataset_name} dataset.\nFinish the SECOND PIECE"
-    " of the summary as EXACTLY appeared in the dataset.\nONLY rely on the original form of the"
-    " summary in the dataset to finish the SECOND PIECE." + _RELEASED_PLAIN,
 }
 RELEASED_GENERAL = {
     CLASSIFICATION: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such that"
@@ -83,12 +74,14 @@ RELEASED_GENERAL = {
     " the logical relationship between SENTENCE 1 and SENTENCE 2." + _RELEASED_PAIRED,
     SUMMARY: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such that these two"
     " pieces become a single summary." + _RELEASED_PLAIN,
-    ONE_SENTENCE_SUMMARY: "INSTRUCTION:\nFinish the SECOND PIECE based on the FIRST PIECE, such"
-    " that these two pieces become a single one-sentence summary." + _RELEASED_PLAIN,
 }
-# The quiz paper's released scripts (shahriargolchin/DCQ, scripts/comparative_framework/
-# reported_contamination/*.sh, line 2) put the word "code" or "question" in place of "summary".
 for _one in (GUIDED_INSTRUCTION, GENERAL_INSTRUCTION, RELEASED_GUIDED, RELEASED_GENERAL):
+    # Table 3 says so once, where a summary is first named.
+    _one[ONE_SENTENCE_SUMMARY] = re.sub(
+        "(a|single) summary", r"\1 one-sentence summary", _one[SUMMARY]
+    )
+    # The quiz paper's released scripts (shahriargolchin/DCQ, scripts/comparative_framework/
+    # reported_contamination/*.sh, line 2) put the word "code" or "question" in place of "summary".
     _one |= {word: _one[SUMMARY].replace(SUMMARY, word) for word in (CODE, QUESTION)}
 # Guided and general instructions of a layout
 _LAYOUTS = {
@@ -211,7 +204,6 @@ WRONG_DATASET, WRONG_SPLIT, WRONG_LABEL = "wrong dataset", "wrong split", "wrong
 PLACEBOS = (WRONG_DATASET, WRONG_SPLIT, WRONG_LABEL)
 INSTRUCTIONS = (GUIDED, GENERAL, *PLACEBOS)
 INSTRUCT, CONTINUE = "instruct", "continue"
-FORMS = (INSTRUCT, CONTINUE)
 
 NAMED_LINE = "Instance from the {split_name} split of the {dataset_name} dataset.\n"
 UNNAMED_LINE = "Instance.\n"
@@ -252,13 +244,8 @@ def prompt_for(
     """The prompt for one instance (``piece``: first_piece and label).
 
     The placebos say ``other_dataset``, ``other_split`` or ``other_label`` instead.
-    ``layout`` is that of the form ``instruct``. ValueError for an unknown form or instruction, or
-    a placebo without another name.
+    ``layout`` is that of the form ``instruct``. ValueError for a placebo without another name.
     """
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
-    if instruction not in INSTRUCTIONS:
-        raise ValueError(f"unknown instruction {instruction!r}: choose from {INSTRUCTIONS}")
     said = {"dataset_name": dataset, "split_name": split, "label": piece["label"]}
     if instruction in PLACEBOS:
         others = dict(zip(PLACEBOS, (other_dataset, other_split, other_label), strict=True))
@@ -298,8 +285,8 @@ def prompts_of(
 ) -> pd.DataFrame:
     """Every instance under every instruction, one row each, instance by instance.
 
-    ``pieces`` are of ``cutting.cut_rows``; wrong labels are taken from theirs and
-    ``labels``. By default all ``instructions`` that the task has.
+    ``pieces`` are of ``cut_rows``; wrong labels are taken from theirs and ``labels``. By default
+    all ``instructions`` that the task has.
     """
     wrong = other_labels([*labels, *pieces["label"]])
     names = {"dataset": dataset, "split": split, "form": form, "layout": layout}
@@ -323,7 +310,6 @@ def document(task: str, piece: Mapping[str, str], *, dataset: str, split: str) -
 
 
 PAPER_CUT, SHARE, RELEASED_CUT = "paper", "share", RELEASED
-CUTS = (PAPER_CUT, SHARE, RELEASED_CUT)
 SHARE_OF_WORDS = (0.4, 0.7)  # DCQ, arXiv:2311.06233: length of the first piece
 RELEASED_SEED = 42
 
@@ -334,20 +320,17 @@ def cut(text: str, seed: int, how: str = PAPER_CUT, min_words: int = 1) -> tuple
     Args:
         text: an instance, or its summary.
         seed: with the text it decides where the cut falls.
-        how: ``paper``: at a random sentence end, or at a random word where none
-            leaves ``min_words`` on both sides; ``share``: after 40 to 70 % of the
-            words, as in the DCQ paper's comparison; ``released``: after 40 to 70 % of
-            the sentences, or of the words of a single one, as in the released code
-            (time-travel-in-llms, ``src/helpers/text_helper.py``). It draws that share
-            with the same seed for every text, so that it is always 59.2 %.
+        how: ``paper``: at a random sentence end, or at a random word where none leaves
+            ``min_words`` on both sides; ``share``: after 40 to 70 % of the words, as in the DCQ
+            paper's comparison; ``released``: after 40 to 70 % of the sentences, or of the words
+            of a single one, as in the released code (time-travel-in-llms,
+            ``src/helpers/text_helper.py``), whose seed always gives 59.2 %.
         min_words: fewest words of either piece. A second piece of one or two
             words is completed right by chance.
 
-    ValueError for fewer than twice ``min_words`` words, an unknown ``how``, or a released cut
-    that leaves fewer than ``min_words``.
+    ValueError for fewer than twice ``min_words`` words, or a released cut that leaves fewer than
+    ``min_words``.
     """
-    if how not in CUTS:
-        raise ValueError(f"cut must be one of {', '.join(CUTS)}, got {how!r}")
     ends = unit_ends(text)
     if len(ends) < 2 * min_words:
         raise ValueError(
@@ -380,24 +363,15 @@ def cut_rows(
     task: str,
     text_columns: Sequence[str],
     label_column: str = "",
-    *,
-    seed: int,
-    how: str = PAPER_CUT,
-    min_words: int = 1,
+    **how: Any,
 ) -> pd.DataFrame:
     """Instances in two pieces: with label (as text), first_piece, second_piece, is_mid_sentence.
 
-    Args:
-        rows: instances.
-        task: one of ``instructions.TASKS``; sentence pairs are not cut.
-        text_columns: the column of the text; for sentence pairs both.
-        label_column: empty where the prompt shows none.
-        seed, how, min_words: of :func:`cut`.
+    Sentence pairs (``task`` NLI, two ``text_columns``) are not cut. ``label_column`` is empty where
+    the prompt shows none; ``how`` are seed and further arguments of :func:`cut`.
 
-    ValueError for an unknown task, a wrong number of columns, or as in :func:`cut`.
+    ValueError for a wrong number of columns, or as in :func:`cut`.
     """
-    if task not in TASKS:
-        raise ValueError(f'task must be one of {", ".join(TASKS)}, got "{task}"')
     n_columns = 2 if task == NLI else 1
     if len(text_columns) != n_columns:
         raise ValueError(f"{task} needs {n_columns} text columns, got {list(text_columns)}")
@@ -405,7 +379,7 @@ def cut_rows(
         first, second = (rows[column].astype(str).str.strip() for column in text_columns)
         pieces = [(*pair, False) for pair in zip(first, second, strict=True)]
     else:
-        pieces = [cut(str(text), seed, how, min_words) for text in rows[text_columns[0]]]
+        pieces = [cut(str(text), **how) for text in rows[text_columns[0]]]
     found = pd.DataFrame(pieces, columns=["first_piece", "second_piece", "is_mid_sentence"])
     found.index = rows.index
     labels = rows[label_column].astype(str) if label_column else ""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
-from contamination.core.verdicts import ALPHA, CLAIMS, verdict_column
+from contamination.core.verdicts import CLAIMS, verdict_column
 from contamination.core.words import sentence_ends
 from contamination.data.published import (
     DCQ_DATASETS,
@@ -23,9 +23,9 @@ from contamination.data.sources import source_file
 from contamination.models.judging import EXACT, NEAR_EXACT, parse_label, rule_labels
 from contamination.models.loading import LanguageModel
 from contamination.replication.agreement import (
+    PROMPT_EXAMPLES,
     agreement_row,
     corrected,
-    in_judge_prompt,
     leave_one_partition_out,
 )
 from contamination.replication.algorithms import (
@@ -109,21 +109,14 @@ def time_travel_completions() -> pd.DataFrame:
     second_piece is the reference; released_rouge and released_bleurt are 0 to 1, two decimals.
     """
     parts = []
-    for model in MODELS:
-        for dataset in WILD_DATASETS:
-            for split in _splits(dataset):
-                rows = _time_travel(model, dataset, split)
-                key = {"model": model, "dataset": dataset, "split": split}
-                parts += [
-                    rows[["index", *_PIECES]].assign(
-                        **key,
-                        instruction=instruction,
-                        completion=rows[f"generated_{instruction}_completion"],
-                        released_rouge=rows[f"rouge_score_for_{instruction}_completion"],
-                        released_bleurt=rows[f"bleurt_score_for_{instruction}_completion"],
-                    )
-                    for instruction in ("guided", "general")
-                ]
+    for model, dataset in product(MODELS, WILD_DATASETS):
+        for split, kind in product(_splits(dataset), ("guided", "general")):
+            rows = _time_travel(model, dataset, split)
+            about = {"model": model, "dataset": dataset, "split": split, "instruction": kind}
+            about |= {"completion": rows[f"generated_{kind}_completion"]}
+            about |= {"released_rouge": rows[f"rouge_score_for_{kind}_completion"]}
+            about |= {"released_bleurt": rows[f"bleurt_score_for_{kind}_completion"]}
+            parts.append(rows[["index", *_PIECES]].assign(**about))
     scores = ["released_rouge", "released_bleurt"]
     table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(scores, float))
     return table[[*PARTITION, "index", "instruction", *_PIECES, "completion", *scores]]
@@ -139,16 +132,10 @@ def dcq_completions() -> pd.DataFrame:
             if dataset not in WILD_DATASETS:
                 group = "reported_contamination"
             path = f"results/comparative_framework/{group}/{name}/{name}_{_SPLIT_FILES[split]}.csv"
-            rows = _read(DCQ, path)
-            parts.append(
-                rows[["index", "second_piece"]].assign(
-                    model=model,
-                    dataset=dataset,
-                    split=split,
-                    completion=rows["generated_guided_completion"],
-                    judge=[parse_label(text)[0] for text in rows["gpt4_icl_evaluation"]],
-                )
-            )
+            rows = _read(DCQ, path).rename(columns={"generated_guided_completion": "completion"})
+            judge = [parse_label(text)[0] for text in rows["gpt4_icl_evaluation"]]
+            about = {"model": model, "dataset": dataset, "split": split, "judge": judge}
+            parts.append(rows.assign(**about))
     table = pd.concat(parts, ignore_index=True)
     return table[[*PARTITION, "index", "second_piece", "completion", "judge"]]
 
@@ -162,35 +149,18 @@ def rescored(
     authors' code too), so another checkpoint gives others. differs and bleurt_differs:
     the value does not round to the released two decimals; empty without a scorer.
     """
+
+    def differs(name: str) -> pd.Series:
+        return (table[name] - table[f"released_{name}"]).abs() > 0.005 + 1e-9
+
     pairs = zip(completions["second_piece"], completions["completion"], strict=True)
-    rouge = np.array([rouge_l(*pair) for pair in pairs])
-    bleurt = bleurt_scores(completions, scorer, joining)
-    released_bleurt = completions["released_bleurt"]
-    return completions.assign(
-        rouge=rouge,
-        differs=_differs(rouge, completions["released_rouge"]),
-        bleurt=bleurt,
+    table = completions.assign(
+        rouge=[rouge_l(*pair) for pair in pairs],
+        bleurt=bleurt_scores(completions, scorer, joining),
         bleurt_by="" if scorer is None else scorer.identity["bleurt_by"],
-        bleurt_differs=None if scorer is None else _differs(bleurt, released_bleurt),
     )
-
-
-def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
-    return np.abs(scores - released) > 0.005 + 1e-9
-
-
-def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``judge_agreement.csv``: the column rule of ``dcq_completions`` against GPT-4.
-
-    holds and p_adjusted are corrected over these rows alone: other texts, another reference.
-    """
-    subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
-    table = pd.DataFrame(
-        {"judge": "rule (texts)", "reference": "GPT-4 ICL", "subset": f"DCQ completions, {name}"}
-        | agreement_row(rows["rule"], rows["judge"], rows[PARTITION].agg(", ".join, axis=1))
-        for name, rows in subsets.items()
-    )
-    return corrected(table)
+    is_off = None if scorer is None else differs("bleurt")
+    return table.assign(differs=differs("rouge"), bleurt_differs=is_off)
 
 
 PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
@@ -199,53 +169,25 @@ USUAL_RULE = "rule (ROUGE-L), usual threshold"
 BOTH_MODELS = "both models"
 PRINTED_TESTS = ("paired bootstrap", "judge")  # what the paper's rows correspond to
 PRINTED_MARKS = "printed marks"  # Did-ChatGPT-Cheat?: its chats are not released
-ALPHA_TESTS = {
-    "paired bootstrap": "significant",
-    "unpaired bootstrap": "significant_unpaired",
-    "sign flips": "significant_sign_flip",
-    "paired bootstrap, Holm": "significant_holm",
-}
 # The rows of GPT-4's partitions that Tables 4 and 5 show, by their texts in the released files.
 EXAMPLES = {"IMDB": ("train", 0), "RTE": ("train", 1), "SAMSum": ("test", 5)}
-TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
 
 def _printed(table: str) -> pd.DataFrame:
     return printed_cells().query("paper == 'Time Travel' and table == @table")
 
 
-def replication_published(
-    instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
-    """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
+def replication_published(instances: pd.DataFrame) -> pd.DataFrame:
+    """``compare_instructions`` of Table 2's 56 tests, and whether the paper prints an asterisk.
 
-    ``matches``: both means and the asterisk equal the printed ones. With ten instances, sign
-    flips, which keep their level, could not confirm an asterisk after Holm's correction for all
-    rows, however large the difference: ``note`` says so, and there is no verdict.
+    With ten instances, sign flips, which keep their level, could not confirm an asterisk after
+    Holm's correction for all rows, however large the difference, so there is no verdict.
     """
-    table = compare_instructions(instances, n_resamples, seed)
+    table = compare_instructions(instances)
     printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
-    keys = [(*partition, metric) for *partition, metric in table[[*PARTITION, "metric"]].to_numpy()]
-    for row in ("General", "Guided"):
-        table[f"paper_{row.lower()}"] = [
-            printed[*partition, f"{metric} mean", row] for *partition, metric in keys
-        ]
     table["paper_significant"] = [
         printed[*partition, f"{metric} significance", "Guided"] == "*"
-        for *partition, metric in keys
-    ]
-    table["matches"] = [
-        matches_printed(cell.mean_general, cell.paper_general)
-        and matches_printed(cell.mean_guided, cell.paper_guided)
-        and cell.significant == cell.paper_significant
-        for cell in table.itertuples()
-    ]
-    needed = f"the first of {len(table)} corrected tests needs 1/{len(table) / ALPHA:,.0f}"
-    table["note"] = [
-        f"p is 1/{1 / row.p_sign_flip_smallest:,.0f} at best, {needed}"
-        if row.significant and not row.can_reject
-        else ""
-        for row in table.itertuples()
+        for *partition, metric in table[[*PARTITION, "metric"]].to_numpy()
     ]
     return table
 
@@ -263,13 +205,13 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
         instances["rouge_guided"].to_numpy(), instances["annotator1"].tolist(), partitions.tolist()
     )
     usual = pd.Series(thresholds).mode().iloc[0]
+    keys = instances[["dataset", "split", "index"]].itertuples(index=False, name=None)
     return instances.assign(
         usual_guided=rule_labels(instances["rouge_guided"], usual),
         usual_general=rule_labels(instances["rouge_general"], usual),
-        rule_threshold=thresholds,
         rule_guided=rule_labels(instances["rouge_guided"], thresholds),
         rule_general=rule_labels(instances["rouge_general"], thresholds),
-        in_judge_prompt=in_judge_prompt(instances),
+        in_judge_prompt=[key in PROMPT_EXAMPLES for key in keys],
     )
 
 
@@ -287,23 +229,20 @@ JUDGE_COLUMNS = {
 def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     """Exact and near-exact matches and Table 2's mark, per partition, judge and instruction.
 
-    paper_mark is "" where the paper has no such judge, matches empty there.
+    paper_mark is "" where the paper has no such judge.
     """
     printed = _printed("Table 2").query("metric == 'mark'")
     printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
     rows = []
     for partition, group in judged.groupby(PARTITION, sort=False):
-        threshold = float(group["rule_threshold"].iloc[0])
         for (judge, instruction), column in JUDGE_COLUMNS.items():
             labels = group[column].tolist()
-            mark = partition_mark(labels)
             paper = printed.get((*partition, PRINTED_ROWS.get(judge)), "")
             rows.append(
                 dict(zip(PARTITION, partition, strict=True))
                 | {"judge": judge, "instruction": instruction, "n": len(labels)}
                 | {"n_exact": labels.count(EXACT), "n_near_exact": labels.count(NEAR_EXACT)}
-                | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
-                | {"near_exact_threshold": threshold if judge == RULE_JUDGE else None}
+                | {"mark": partition_mark(labels), "paper_mark": paper}
             )
     return pd.DataFrame(rows)
 
@@ -311,10 +250,8 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
 def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     """Table 1: partitions where an algorithm decides as the human expert does.
 
-    Beside the paper's six rows stand the same algorithm under the unpaired
-    test and under Holm's correction, the two constant answers, and
-    Did-ChatGPT-Cheat? by Table 2's printed marks (section 5): "?" (suspicious)
-    is no decision and so never right.
+    Beside the paper's six rows stand the constant answer "clean" and Did-ChatGPT-Cheat? by
+    Table 2's printed marks (section 5): "?" (suspicious) is no decision and so never right.
 
     Returns:
         n_found (of n_contaminated, by the human label); paper_n_right ("" where the
@@ -325,16 +262,15 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
         algorithms, which are one family for each model (Holm); other rows are blank.
     """
     decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
-    answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
+    answers = {"Algorithm 2: GPT-4 ICL": ("judge", decisions["judge"])}
     for metric, of_metric in published.set_index(PARTITION).groupby("metric"):
-        for test, column in ALPHA_TESTS.items():
-            answers[f"Algorithm 1: {metric}", test] = of_metric[column]
+        answers[f"Algorithm 1: {metric}"] = ("paired bootstrap", of_metric["significant"])
     marks = _printed("Table 2").query("row == @DID_CHATGPT_CHEAT").set_index(PARTITION)["value"]
     # A decision as a truth value, "?" as None.
     decided = marks.map({MARK_NONE: False, MARK_EXACT: True, MARK_NEAR_EXACT: True})
-    answers[DID_CHATGPT_CHEAT, PRINTED_MARKS] = decided.astype(object).where(decided.notna(), None)
-    for name, answer in {"always clean": False, "always contaminated": True}.items():
-        answers[name, "constant"] = pd.Series(answer, index=decisions.index)
+    decided = decided.astype(object).where(decided.notna(), None)
+    answers[DID_CHATGPT_CHEAT] = PRINTED_MARKS, decided
+    answers["always clean"] = ("constant", pd.Series(False, index=decisions.index))
     printed = pd.concat([_printed("Table 1"), _printed("Section 5 text")])
     printed = printed.query("metric == 'success_rate'")
     printed = printed.set_index(["model", "row"])["value"].str.split("/").str[0]
@@ -344,19 +280,20 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
         if model != BOTH_MODELS:
             truth = truth[truth.index.get_level_values("model") == model]
         n, n_contaminated = len(truth), int(truth.sum())
-        for algorithm, test in sorted(answers, key=lambda key: (key[0], TEST_ORDER.index(key[1]))):
-            answer = answers[algorithm, test].reindex(truth.index)
-            flagged, n_right = answer.eq(True), int((answer == truth).sum())
-            n_found = int((flagged & truth).sum())
-            n_wrong_clean = n - n_contaminated - (n_right - n_found)
-            is_printed = test in (*PRINTED_TESTS, PRINTED_MARKS) and model != BOTH_MODELS
-            paper = printed[model, algorithm] if is_printed else ""
+        for algorithm, (test, by_algorithm) in sorted(answers.items()):
+            answer = by_algorithm.reindex(truth.index)
+            n_right, n_found = int((answer == truth).sum()), int((answer.eq(True) & truth).sum())
+            # Partitions that only the algorithm, and that only "clean", decides right.
+            only = n_found, n - n_contaminated - (n_right - n_found)
+            low, high = share_difference_interval(only[0], n, only[1], n)
+            paper = printed.get((model, algorithm), "")
             rows.append(
                 {"model": model, "algorithm": algorithm, "test": test}
                 | {"n_right": n_right, "n_partitions": n, "n_contaminated": n_contaminated}
-                | {"n_found": n_found, "n_flagged": int(flagged.sum())}
-                | {"paper_n_right": paper, "matches": str(n_right) == paper if paper else None}
-                | _beside_always_clean(n_found, n_wrong_clean, n)
+                | {"n_found": n_found, "paper_n_right": paper}
+                | {"matches": str(n_right) == paper if paper else None}
+                | {"difference_pct": 100 * (only[0] - only[1]) / n, "ci_low_pct": 100 * low}
+                | {"ci_high_pct": 100 * high, "p_value": mcnemar_p(*only)}
             )
     success = pd.DataFrame(rows)
     claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
@@ -364,17 +301,6 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
     success["verdict"] = verdict_column(success, claim, "ci_low_pct", "ci_high_pct", where=is_paper)
     return success
-
-
-def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, float]:
-    """Of n partitions so many only the algorithm, so many only "clean" decides right."""
-    low, high = share_difference_interval(n_found, n, n_wrong_clean, n)
-    return {
-        "difference_pct": 100 * (n_found - n_wrong_clean) / n,
-        "ci_low_pct": 100 * low,
-        "ci_high_pct": 100 * high,
-        "p_value": mcnemar_p(n_found, n_wrong_clean),
-    }
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
