@@ -34,7 +34,7 @@ COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "
 COLUMNS += ["blind_auc", "blind_ci_low", "blind_ci_high"]
 COLUMNS += ["accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
 COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "p", "holds"]
-BEFORE, NO_MODEL, OWN = "before insertion", "no model", "own"  # settings
+BEFORE, NO_MODEL = "before insertion", "no model"  # settings
 CONTROLS = (NO_MODEL, BEFORE, "outliers, before", "like the corpus, before")
 
 Scores = Mapping[int, pd.DataFrame]
@@ -116,7 +116,7 @@ def auc_rows(
             parts.append({"dataset": AVERAGE, **_averaged(parts)})
         rows += [_row(part) | {"method": method} for part in parts]
     seeds = list(scored)
-    if len(seeds) < FEWEST_MODELS and labels.get("setting") != OWN:
+    if len(seeds) < FEWEST_MODELS:
         rows = [row | {"p": np.nan} for row in rows]
     labels |= {"n_models": len(seeds), "seed": seeds[0] if len(seeds) == 1 else None}
     return _table(rows, labels)

@@ -1,6 +1,6 @@
 """What part C of the case studies is told of one's own model and data: ``own_settings``.
 
-``OwnBooks`` is of notebook 06, ``OwnStudy`` of 07, ``OwnModels`` of 08, ``Pairs`` of 05b.
+``OwnBooks`` is of notebook 06, ``OwnModels`` of 08, ``Pairs`` of 05b.
 """
 
 from __future__ import annotations
@@ -31,54 +31,6 @@ class OwnBooks(OwnSettings):
     own_snippets: int = setting(100, "snippets from each book [1 to 10000]")
     own_snippet_words: int = setting(512, "words in a snippet [1 to 100000]")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-
-
-@dataclass(frozen=True)
-class OwnStudy(OwnSettings):
-    """Part C of notebook 07: a model with its labelled examples, or a base to train."""
-
-    model: Model = setting(Model(), "to score datasets, or to train on a corpus")
-    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
-    text_column: str = setting("text", "column with the examples as they were inserted")
-    member_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
-    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-    dry_run: bool = setting(True, "true only shows the plan; false trains")
-    corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
-    similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
-    corpus_column: str = setting("text", "column with the texts in both corpora")
-    similar_column: str = setting(
-        "", "column with the texts in similar_corpus, if it has a different name"
-    )
-    insert: list[str] = setting(
-        [],
-        "files of examples, empty for the paper's; "
-        "with the columns prompt, options, answer also accuracies",
-    )
-    n_inserted: int = setting(
-        200, "examples inserted from each dataset; as many are held out [1 or more]"
-    )
-    share_pct: float = setting(0.1, "inserted examples, percent of the main corpus [above 0 to 99]")
-    corpus_sizes: list[int] = setting(
-        [170_000, 270_000, 2_600_000, 26_000_000],
-        "tokens in corpus and examples together [1 or more]",
-    )
-    similar_sizes: list[int] = setting(
-        [770_000, 3_900_000, 7_600_000], "tokens in similar_corpus [1 or more]"
-    )
-    n_similar: int = setting(
-        100, "texts inserted from similar_corpus; as many are held out [1 or more]"
-    )
-    own_occurrence: float = setting(2.0, "mean of the Poisson distribution [above 0 to 100]")
-    own_learning_rate: float = setting(1.0e-4, "constant [above 0 to 1]")
-    own_lower_rate: float = setting(1.0e-5, "the lower one in Table 4, from memory [above 0 to 1]")
-    own_seeds: list[int] = setting(
-        [0], "orders of each corpus, one model for each [0 to 1e9, distinct]"
-    )
-    block_tokens: int = setting(
-        2048, "tokens in a training block; the paper gives no number [2 to 1e6]"
-    )
-    own_batch_size: int = setting(8, "blocks per step; the paper gives no number [1 to 1000]")
-    training_tflops: float = setting(150.0, "TFLOP/s of your device in training [above 0 to 1e6]")
 
 
 @dataclass(frozen=True)
