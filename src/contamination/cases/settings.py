@@ -42,16 +42,12 @@ class OwnModels(OwnSettings):
     )
     book: str = setting("", "text file that should have been unlearned, empty for none")
     questions: str = setting("", "file with the columns question and answer, empty for none")
-    question_topic: str = setting("", "what judge_model writes questions about, empty for none")
-    n_questions: int = setting(1000, "questions that it writes, 1,000 in the paper [2 to 100000]")
     chunk_words: int = setting(512, "words in a chunk [2 to 100000]")
     own_prompt_words: int = setting(200, "words in a chunk given as prompt [1 to chunk_words]")
     answer_tokens: int = setting(64, "longest answer in tokens [1 to 100000]")
     max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
-    judge_model: str = setting(
-        "", "chat model that rates completions (Table 9) and writes questions, empty for none"
-    )
+    judge_model: str = setting("", "chat model that rates completions (Table 9), empty for none")
     judge_base_url: str = setting("", "its address [address]")
     judge_key_variable: str = setting(KEY, KEY_NAME)
     prices: list[float] = setting(
