@@ -185,7 +185,7 @@ def comparisons(
     detected: pd.DataFrame,
     snippets: pd.DataFrame,
     *,
-    clean: pd.DataFrame | None = None,
+    clean: pd.DataFrame,
     n_resamples: int,
 ) -> pd.DataFrame:
     """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
@@ -195,10 +195,8 @@ def comparisons(
     the clean one.
     """
     of_method = {method: values for (method, _), values in _by_method(detected)}
-    others = {"Min-k% Prob − PPL": of_method[PPL]}
-    if clean is not None:
-        of_clean = {method: values for (method, _), values in _by_method(clean)}
-        others[SEEN_MINUS_NONE] = of_clean[MIN_K]
+    of_clean = {method: values for (method, _), values in _by_method(clean)}
+    others = {"Min-k% Prob − PPL": of_method[PPL], SEEN_MINUS_NONE: of_clean[MIN_K]}
     rows = []
     for name, other in others.items():
         for part, chosen, in_training in _known_parts(snippets):
