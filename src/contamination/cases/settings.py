@@ -59,7 +59,7 @@ class OwnModels(OwnSettings):
 
 @dataclass(frozen=True)
 class Pairs(OwnSettings):
-    """``own_settings`` of notebook 05: pairs of clean and contaminated models, DICE's own study.
+    """``own_settings`` of notebook 05b: pairs of clean and contaminated models, DICE's own study.
 
     The first of ``model.names`` is the base that they are fine-tuned from.
     """
@@ -67,12 +67,9 @@ class Pairs(OwnSettings):
     model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
     checkpoints: dict = setting(
         {},
-        "trained pairs: for each condition, folders or ids; under unknown, models that others "
-        "fine-tuned",
+        "trained pairs: for each condition, folders or ids",
     )
-    own_vanilla: str = setting(
-        "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
-    )
+    own_vanilla: str = setting("", "to train them: instruction data, a file or hub id")
     vanilla_columns: list[str] = setting(
         ["question", "response"], "its columns; a third is its system prompt [2 to 3 values]"
     )
