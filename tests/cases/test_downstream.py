@@ -9,7 +9,6 @@ from contamination.core import blind
 from contamination.core.scores import MIN_K, PPL
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
-from contamination.min_k.detect import detect
 from contamination.models.local import load_causal_lm
 
 # Two datasets, three inserted and three held-out examples each.
@@ -199,17 +198,6 @@ def folder(tmp_path_factory):
     patch.undo()
 
 
-def test_quick_scores_are_those_of_detect(folder):
-    texts = ["it is number 7", "so label: 1 it is"]
-    lm = load_causal_lm(folder)
-    quick = downstream.ppl_and_min_k_rows(lm, texts, 50.0)
-    slow = detect(texts, lm, k_percents=[50.0])
-    for method in (MIN_K, PPL):
-        expected = slow[slow["method"] == method]["score"].tolist()
-        found = quick[quick["method"] == method]["score"].tolist()
-        assert found == pytest.approx(expected, rel=1e-4)
-
-
 def test_the_preferred_option_is_the_answer_given(folder, monkeypatch):
     """Equal options are calibrated over a dataset, other options are not."""
     lm = load_causal_lm(folder)
@@ -268,19 +256,15 @@ def measured(values, first=None, n_models=5, **labels):
     return downstream.auc_rows(models, MANY, first=before, n_resamples=50, **labels).iloc[0]
 
 
-def test_a_test_is_about_the_change_where_there_is_one():
+def test_the_change_is_that_to_the_first_condition():
     assert measured(GOOD, first=BAD)["difference_low"] > 0
     assert measured(BAD, first=GOOD)["difference_high"] < 0
-    assert measured(GOOD, first=BAD)["p"] < 0.05 and measured(GOOD, first=GOOD)["p"] == 1
-    assert measured(GOOD)["p"] < 0.05 and np.isnan(measured(GOOD)["difference"])
-
-
-def test_four_models_carry_no_test():
-    assert np.isnan(measured(GOOD, first=BAD, n_models=4)["p"])
+    assert measured(GOOD, first=GOOD)["difference"] == 0
+    assert np.isnan(measured(GOOD)["difference"])
 
 
 def test_a_control_holds_where_its_interval_contains_one_half():
     assert measured(np.tile([1, 0], 12), n_models=1, setting=downstream.BEFORE)["holds"]
     assert not measured(GOOD, n_models=1, setting=downstream.BEFORE)["holds"]
     words = downstream.blind_rows(MANY, n_resamples=20)
-    assert words["holds"].notna().all() and words["p"].isna().all()
+    assert words["holds"].notna().all()
