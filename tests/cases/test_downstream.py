@@ -236,7 +236,7 @@ def test_printed_learning_rates():
     assert printed.loc[("average", "lower")].fillna(-1).tolist() == [-1, 0.55, 0.51]
 
 
-# Verdicts and headlines
+# Differences and controls
 
 
 MANY = pd.DataFrame(
