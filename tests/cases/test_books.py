@@ -183,12 +183,6 @@ def test_the_threshold_of_the_validation_books_judges_the_test_books():
     assert known["contamination_rate_pct"].tolist() == [100.0, 0.0]
 
 
-def test_books_that_share_the_last_rate_stay_in_the_top_list():
-    table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
-    assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
-    assert len(books.top_rates(table, 9)) == 4
-
-
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
     unknown = two_each.assign(
         in_training=two_each["in_training"]
@@ -371,10 +365,3 @@ def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
         with pytest.raises(ChatError, match="log-probabilities"):
             detect_served(["one two", "three four"], endpoint, progress=False)
         assert len(server.bodies) == 3
-
-
-# Headlines
-
-
-def rates(*pairs):
-    return pd.DataFrame(pairs, columns=["in_training", "contamination_rate_pct"])

@@ -157,10 +157,6 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
     assert {int(c.sum()) for name, c in chosen.items() if name not in (MIN_K, PPL)} == {2}
 
 
-def test_the_window_holds_one():
-    assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
-
-
 def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
