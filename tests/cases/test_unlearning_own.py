@@ -52,5 +52,6 @@ def test_every_completion_is_kept_and_rated(trained, tmp_path, monkeypatch):  # 
     for row in of_story.to_dict("records"):
         assert row["prompt"] == items["prompt"][row["item"]]
         assert row["in_share"] == chosen[unlearning_items.MIN_K_SHARE][row["item"]]
+    assert len(pd.concat(names["closest"])) == 8
     of_rated = names["close"]["mean"] * names["close"]["size"] / 100
     assert of_rated.sum() == of_story["judge"].eq(5).sum()
