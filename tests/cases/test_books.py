@@ -1,13 +1,10 @@
 """Books: snippets, threshold, AUC over books, rates, served scores, own folders, headlines."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
-from contamination.audit.settings import Model
 from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
 from contamination.core import blind, scores
@@ -186,12 +183,6 @@ def test_the_threshold_of_the_validation_books_judges_the_test_books():
     assert known["contamination_rate_pct"].tolist() == [100.0, 0.0]
 
 
-def test_books_that_share_the_last_rate_stay_in_the_top_list():
-    table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
-    assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
-    assert len(books.top_rates(table, 9)) == 4
-
-
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
     unknown = two_each.assign(
         in_training=two_each["in_training"]
@@ -241,7 +232,8 @@ FOLDERS = ("validation_members_folder", "validation_non_members_folder", "test_f
 
 
 def own_books(*folders):
-    return books_own.own_books(OwnBooks.read(dict(zip(FOLDERS, folders, strict=True))))
+    who = {"names": ["m"], "base_url": "http://127.0.0.1/v1"} if any(folders) else {}
+    return books_own.own_books(told(who, *folders))
 
 
 def folders(tmp_path, **texts):
@@ -268,7 +260,7 @@ def test_three_folders_of_books(tmp_path):
 
 def test_bad_folders_are_named(tmp_path):
     read, unread, asked = folders(tmp_path, read=[b"one"], unread=[], asked=[b"\xff\xfe"])
-    with pytest.raises(ValueError, match="name three folders"):
+    with pytest.raises(ValueError, match="name one model and three folders"):
         own_books(read, "", asked)
     with pytest.raises(FileNotFoundError, match=r"has no \.txt file"):
         own_books(read, unread, asked)
@@ -298,29 +290,27 @@ def test_four_books_of_each_kind_give_a_blind_interval_of_some_width():
     assert (rows["ci_low"] < rows["ci_high"]).all()
 
 
-def scorer(own, **settings):
-    own_settings = OwnBooks.read({"neighbor_model": settings.pop("neighbor_model", "")})
-    who = Model.read({"key_variable": ""} | settings)
-    return books_own.own_scorer(own, dataclasses.replace(own_settings, model=who))
+def told(model, *folders, **more):
+    names = dict(zip(FOLDERS, folders, strict=False)) | more
+    return OwnBooks.read(names | {"model": {"key_variable": "", **model} if model else {}})
 
 
-def test_books_need_one_scorer_and_a_scorer_books():
-    assert scorer(None) is None
-    with pytest.raises(ValueError, match="no folder of books"):
-        scorer(None, names=["m"])
-    with pytest.raises(ValueError, match="are scored by one model"):
-        scorer(shelf())
-    with pytest.raises(ValueError, match="are scored by one model"):
-        scorer(shelf(), base_url="http://127.0.0.1/v1", names=["m", "n"])
+def test_books_need_one_model_that_is_there(tmp_path):
+    read, unread, asked = folders(
+        tmp_path, read=[b"a", b"b", b"c", b"d"], unread=[b"e", b"f", b"g", b"h"], asked=[b"i"]
+    )
+    served = {"base_url": "http://127.0.0.1/v1"}
+    for wrong in (told({"names": ["m"]}), told({"names": ["m", "n"]}, read, unread, asked)):
+        with pytest.raises(ValueError, match="name one model and three folders"):
+            books_own.own_books(wrong)
     with pytest.raises(FileNotFoundError, match='no such folder"'):
-        scorer(shelf(), names=["./no such folder"])
+        books_own.own_books(told({"names": ["./no such folder"]}, read, unread, asked))
+    masked = {"neighbor_model": "./no such masked model"}
     with pytest.raises(FileNotFoundError, match='no such masked model"'):
-        scorer(
-            shelf(),
-            base_url="http://127.0.0.1/v1",
-            names=["m"],
-            neighbor_model="./no such masked model",
-        )
+        books_own.own_books(told({"names": ["m"]} | served, read, unread, asked, **masked))
+    with pytest.raises(ValueError, match="prices must be two"):
+        books_own.own_scorer(told({"names": ["m"], "prices": [1.0]} | served))
+    assert len(books_own.own_books(told({"names": ["m"]} | served, read, unread, asked))) == 9
 
 
 # A served model
@@ -345,7 +335,8 @@ def test_served_scores_are_those_of_the_log_probabilities():
     texts = ["The one and many words", "Two" + " more" * 2]
     around = [["The one and more words"], ["Two more moreover"]]
     with ScriptedServer(echo) as server:
-        found = scorer(shelf(), base_url=server.base_url, names=[MODEL])(
+        served = told({"base_url": server.base_url, "names": [MODEL]})
+        found = books_own.own_scorer(served)(
             texts, neighbors=around, k_percents=[50.0], progress=False
         )
     assert (
@@ -374,10 +365,3 @@ def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
         with pytest.raises(ChatError, match="log-probabilities"):
             detect_served(["one two", "three four"], endpoint, progress=False)
         assert len(server.bodies) == 3
-
-
-# Headlines
-
-
-def rates(*pairs):
-    return pd.DataFrame(pairs, columns=["in_training", "contamination_rate_pct"])

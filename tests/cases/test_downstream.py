@@ -4,13 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.cases import downstream, downstream_examples, downstream_own, published
-from contamination.cases.downstream_own import OwnStudy
+from contamination.cases import downstream, downstream_examples, published
 from contamination.core import blind
 from contamination.core.scores import MIN_K, PPL
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import Dose, TrainingTexts, recipe_for, train
-from contamination.min_k.detect import detect
 from contamination.models.local import load_causal_lm
 
 # Two datasets, three inserted and three held-out examples each.
@@ -83,14 +81,6 @@ def test_deal_takes_as_many_of_each_kind_and_leaves_out_what_is_long_or_repeated
 def test_a_dataset_with_too_few_short_examples_is_named():
     with pytest.raises(ValueError, match='dataset "b" has 3 examples of at most 50 tokens'):
         downstream_examples.deal(pool(a=8, b=3), 3, 0, n_tokens=[1] * 11, max_tokens=50)
-
-
-def test_occurrences_are_poisson_and_only_of_members():
-    is_member = np.arange(4000) < 2000
-    counts = downstream_examples.poisson_occurrences(is_member, 2.0, 0)
-    assert not counts[~is_member].any()
-    assert counts[is_member].mean() == pytest.approx(2, abs=0.1)
-    assert counts[is_member].var() == pytest.approx(2, abs=0.2)
 
 
 # Tables
@@ -208,17 +198,6 @@ def folder(tmp_path_factory):
     patch.undo()
 
 
-def test_quick_scores_are_those_of_detect(folder):
-    texts = ["it is number 7", "so label: 1 it is"]
-    lm = load_causal_lm(folder)
-    quick = downstream.ppl_and_min_k_rows(lm, texts, 50.0)
-    slow = detect(texts, lm, k_percents=[50.0])
-    for method in (MIN_K, PPL):
-        expected = slow[slow["method"] == method]["score"].tolist()
-        found = quick[quick["method"] == method]["score"].tolist()
-        assert found == pytest.approx(expected, rel=1e-4)
-
-
 def test_the_preferred_option_is_the_answer_given(folder, monkeypatch):
     """Equal options are calibrated over a dataset, other options are not."""
     lm = load_causal_lm(folder)
@@ -257,7 +236,7 @@ def test_printed_learning_rates():
     assert printed.loc[("average", "lower")].fillna(-1).tolist() == [-1, 0.55, 0.51]
 
 
-# Verdicts and headlines
+# Differences and controls
 
 
 MANY = pd.DataFrame(
@@ -277,56 +256,15 @@ def measured(values, first=None, n_models=5, **labels):
     return downstream.auc_rows(models, MANY, first=before, n_resamples=50, **labels).iloc[0]
 
 
-def test_a_test_is_about_the_change_where_there_is_one():
+def test_the_change_is_that_to_the_first_condition():
     assert measured(GOOD, first=BAD)["difference_low"] > 0
     assert measured(BAD, first=GOOD)["difference_high"] < 0
-    assert measured(GOOD, first=BAD)["p"] < 0.05 and measured(GOOD, first=GOOD)["p"] == 1
-    assert measured(GOOD)["p"] < 0.05 and np.isnan(measured(GOOD)["difference"])
-
-
-def test_four_models_carry_no_test_and_ones_own_model_does():
-    assert np.isnan(measured(GOOD, first=BAD, n_models=4)["p"])
-    assert measured(GOOD, n_models=1, setting=downstream.OWN)["p"] < 0.05
+    assert measured(GOOD, first=GOOD)["difference"] == 0
+    assert np.isnan(measured(GOOD)["difference"])
 
 
 def test_a_control_holds_where_its_interval_contains_one_half():
     assert measured(np.tile([1, 0], 12), n_models=1, setting=downstream.BEFORE)["holds"]
     assert not measured(GOOD, n_models=1, setting=downstream.BEFORE)["holds"]
     words = downstream.blind_rows(MANY, n_resamples=20)
-    assert words["holds"].notna().all() and words["p"].isna().all()
-
-
-# One's own examples
-
-
-def own_examples(model, *files):
-    mine = {"model": {"names": [model]} if model else {}, "datasets": [*map(str, files)]}
-    return downstream_own.own_examples(OwnStudy.read(mine))
-
-
-def labelled(path):
-    path.parent.mkdir(exist_ok=True)
-    rows = [{"text": f"example {n}", "label": n % 2} for n in range(4)]
-    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
-    return path
-
-
-def test_own_examples_of_all_files(folder, tmp_path):
-    assert own_examples("") is None
-    first, second = (labelled(tmp_path / f"{name}.jsonl") for name in "ab")
-    found = own_examples(str(folder), first, second)
-    assert found["dataset"].tolist() == ["a.jsonl"] * 4 + ["b.jsonl"] * 4
-    assert found["is_member"].tolist() == [False, True] * 4
-
-
-def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
-    first, same = labelled(tmp_path / "a.jsonl"), labelled(tmp_path / "more" / "a.jsonl")
-    with pytest.raises(ValueError, match="two datasets have the same name"):
-        own_examples(str(folder), first, same)
-    with pytest.raises(ValueError, match="name a model and datasets"):
-        own_examples("", first)
-    with pytest.raises(FileNotFoundError, match="no folder or file"):
-        own_examples(str(tmp_path / "no model"), first)
-
-
-# Parameters for one's own model
+    assert words["holds"].notna().all()

@@ -157,10 +157,6 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
     assert {int(c.sum()) for name, c in chosen.items() if name not in (MIN_K, PPL)} == {2}
 
 
-def test_the_window_holds_one():
-    assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
-
-
 def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
@@ -400,7 +396,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
         own(*models)
     with pytest.raises(ValueError, match="want 0 or more"):
         own(*models, book=str(book), max_items=-1)
-    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is not a file'):
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
         own(*models, book="none.txt")
     book.write_bytes("a b c d ü".encode("latin-1"))
     with pytest.raises(ValueError, match=r"book\.txt: not UTF-8 text"):
@@ -412,7 +408,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
     [
         ('{"question": "Where?", "answer": null}', "row 1 has no answer"),
         ('{"question": "Where?", "answer": " ? "}', "row 1 has no answer"),
-        (None, "columns question and answer"),
+        (None, 'no column "answer"'),
     ],
 )
 def test_bad_questions_are_named(trained, tmp_path, row, message):

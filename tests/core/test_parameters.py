@@ -12,7 +12,7 @@ from notebook_files import build
 from papermill.inspection import _infer_parameters
 
 from contamination.audit.settings import Model
-from contamination.cases.settings import OwnStudy
+from contamination.cases.settings import OwnBooks
 from contamination.core.parameters import (
     OwnSettings,
     ParameterError,
@@ -179,12 +179,12 @@ def test_wrong_settings_are_one_line(values, message):
 
 
 def test_a_block_is_read_as_strictly_and_an_empty_one_has_its_defaults():
-    """``cases.settings.OwnStudy`` has the block ``model``; its class is named by its module."""
-    assert OwnStudy.read({}).model == Model()
-    mine = OwnStudy.read({"model": {"names": ["a"], "cost_cap": 1}})
+    """``cases.settings.OwnBooks`` has the block ``model``; its class is named by its module."""
+    assert OwnBooks.read({}).model == Model()
+    mine = OwnBooks.read({"model": {"names": ["a"], "cost_cap": 1}})
     assert isinstance(mine.model, Model) and mine.model.cost_cap == 1.0
-    shown = OwnStudy.described().set_index("setting")["default"]
-    assert shown["model: names"] == "[]" and shown["datasets"] == "[]"
+    shown = OwnBooks.described().set_index("setting")["default"]
+    assert shown["model: names"] == "[]" and shown["test_folder"] == "''"
     for model, message in [
         ({"nmes": []}, 'own_settings: model: unknown name "nmes" (did you mean "names"?)'),
         ({"dtype": "int8"}, "own_settings: model: \"dtype\" is 'int8'"),
@@ -192,7 +192,7 @@ def test_a_block_is_read_as_strictly_and_an_empty_one_has_its_defaults():
         ("a", "own_settings: \"model\" is 'a', want dict"),
     ]:
         with pytest.raises(ParameterError) as caught:
-            OwnStudy.read({"model": model})
+            OwnBooks.read({"model": model})
         assert str(caught.value).startswith(message)
 
 

@@ -103,7 +103,7 @@ def test_defaults_keep_their_own_rules():
 def test_files_of_ones_own_fit_their_notebooks(tmp_path):
     rooms = {"audit": "10", "dice": "05b"}
     named = {"replication_released": "03b", "books_local": "06", "books_served": "06"}
-    named |= {"downstream": "07", "downstream_study": "07", "08_case_unlearning": "08"}
+    named |= {"08_case_unlearning": "08"}
     by_number = {path.stem.partition("_")[0]: path for path in NOTEBOOKS}
     files = [*(ROOT / "params/full").rglob("*.yaml"), *(ROOT / "params/audit").glob("*.yaml")]
     for file in files:

@@ -117,31 +117,23 @@ def auc_rows(
             )
             limits = statistics.percentile_interval(resampled)
             limits_right = statistics.percentile_interval(resampled_right)
+            auc = float(wins.mean())
+            smallest = statistics.smallest_split_p(*wins.shape)
+            tested = (
+                {"holds": limits[0] <= 0.5 <= limits[1]}
+                if is_control
+                else {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
+            )
             rows.append(
                 {"model": model, "part": part, "method": method, "k_percent": k_percent}
                 | _counts(of_books, in_training)
-                | {"auc": float(wins.mean()), "ci_low": limits[0], "ci_high": limits[1]}
-                | _test(float(wins.mean()), resampled, limits, in_training, is_control)
+                | {"auc": auc, "ci_low": limits[0], "ci_high": limits[1], **tested}
                 | {"blind_auc": words_of[part], "threshold": threshold}
                 | {"accuracy": float(right.mean())}
                 | {"accuracy_low": limits_right[0], "accuracy_high": limits_right[1]}
                 | {"paper_auc": printed.get(method) if part == VALIDATION else None}
             )
     return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS).astype({"holds": "boolean"})
-
-
-def _test(
-    auc: float,
-    resampled: np.ndarray,
-    limits: tuple[float, float],
-    in_training: np.ndarray,
-    is_control: bool,
-) -> dict[str, float | bool]:
-    if is_control:
-        return {"holds": limits[0] <= 0.5 <= limits[1]}
-    n_read, n_other = int(in_training.sum()), int((~in_training).sum())
-    smallest = statistics.smallest_split_p(n_read, n_other)
-    return {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
 
 
 def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
@@ -170,13 +162,13 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
             ]
             resampled = [resampled_books(f, n_resamples, SEED + n) for n, f in enumerate(folds)]
             auc = float(np.mean([fold.mean() for fold in folds]))
-            drawn = blind.widened(auc, np.mean(resampled, axis=0))
-            low, high = statistics.percentile_interval(drawn)
+            low, high = statistics.percentile_interval(
+                blind.widened(auc, np.mean(resampled, axis=0))
+            )
             rows.append(
                 {"model": "none", "part": part, "method": baseline}
                 | _counts(is_member.reshape(-1, n_snippets), in_training)
-                | {"auc": auc, "ci_low": low, "ci_high": high}
-                | _test(auc, drawn, (low, high), in_training, is_control=True)
+                | {"auc": auc, "ci_low": low, "ci_high": high, "holds": low <= 0.5 <= high}
             )
     return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS).astype({"holds": "boolean"})
 
@@ -185,7 +177,7 @@ def comparisons(
     detected: pd.DataFrame,
     snippets: pd.DataFrame,
     *,
-    clean: pd.DataFrame | None = None,
+    clean: pd.DataFrame,
     n_resamples: int,
 ) -> pd.DataFrame:
     """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
@@ -195,10 +187,8 @@ def comparisons(
     the clean one.
     """
     of_method = {method: values for (method, _), values in _by_method(detected)}
-    others = {"Min-k% Prob − PPL": of_method[PPL]}
-    if clean is not None:
-        of_clean = {method: values for (method, _), values in _by_method(clean)}
-        others[SEEN_MINUS_NONE] = of_clean[MIN_K]
+    of_clean = {method: values for (method, _), values in _by_method(clean)}
+    others = {"Min-k% Prob − PPL": of_method[PPL], SEEN_MINUS_NONE: of_clean[MIN_K]}
     rows = []
     for name, other in others.items():
         for part, chosen, in_training in _known_parts(snippets):
@@ -244,11 +234,6 @@ def rate_rows(
     table[["ci_low_pct", "ci_high_pct"]] = 100 * np.array(list(ends))
     order = ["contamination_rate_pct", "book"]
     return table.sort_values(order, ascending=[False, True], ignore_index=True)
-
-
-def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
-    """Rows of the n_top highest rates; books that share the last of them are all kept."""
-    return rates.nlargest(n_top, "contamination_rate_pct", keep="all")
 
 
 def _by_method(detected: pd.DataFrame) -> list[tuple[tuple[str, float], np.ndarray]]:

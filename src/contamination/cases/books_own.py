@@ -1,4 +1,4 @@
-"""One's own books, scored by a local model or by a served one: part C of notebook 06."""
+"""One's own books, scored by a local model or by a served one: the end of notebook 06."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from contamination.models.chat import Endpoint
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:
-    """One's own books from three folders, or None where none is named.
+    """One's own books from three folders, checked before they cost anything; None without any.
 
-    ValueError if only some folders are named, a validation folder holds fewer than four
-    books, or two books have the same text; other errors as ``library.read_books``.
+    Raises:
+        ValueError: if a folder or the model is not named, a validation folder holds fewer
+            than four books, or two books have the same text.
+        FileNotFoundError: if a folder or a local model is not there.
     """
-    names = "validation_members_folder", "validation_non_members_folder", "test_folder"
-    folders = [getattr(settings, name) for name in names]
-    if not any(folders):
+    who, members = settings.model, settings.validation_members_folder
+    folders = members, settings.validation_non_members_folder, settings.test_folder
+    if not any((*folders, *who.names)):
         return None
-    if not all(folders):
+    if not all(folders) or len(who.names) != 1:
         raise ValueError(
-            "name three folders of books: members and non-members to choose the threshold on, and "
-            "the books in question"
+            "name one model and three folders of books: members and non-members to choose the "
+            "threshold on, and the books in question"
         )
+    check_models([settings.neighbor_model])
+    if not who.base_url:
+        check_models([who.first], who.revision)
     kinds = (VALIDATION, True), (VALIDATION, False), (TEST, None)
     shelves = [read_books(name, *kind) for name, kind in zip(folders, kinds, strict=True)]
     for name, books in zip(folders[:2], shelves, strict=False):
@@ -44,28 +49,14 @@ def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     return table
 
 
-def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd.DataFrame] | None:
-    """What scores one's own snippets, checked before it costs anything; None without books.
+def own_scorer(settings: OwnBooks) -> Callable[..., pd.DataFrame]:
+    """What scores snippets: takes texts, neighbors and k_percents, gives ``min_k.detect.detect``.
 
-    Returns:
-        A function of texts, neighbors and k_percents that gives the table of
-        ``min_k.detect.detect``; the model is loaded or asked when it is called.
-
-    Raises:
-        ValueError: if books come without a scorer, a scorer without books, or both kinds.
-        FileNotFoundError: if the local model or the one for neighbours is not there.
+    The model is loaded or asked when it is called. ValueError if the prices do not fit.
     """
     who = settings.model
-    if own is None and not who.names:
-        return None
-    if own is None:
-        raise ValueError("a model is named but no folder of books: name both, or neither")
-    if len(who.names) != 1:
-        raise ValueError("your books are scored by one model: name exactly one in model, names")
     if not who.base_url:
-        check_models([who.first, settings.neighbor_model], who.revision)
         return lambda texts, **options: detect(texts, load_model(who), **options)
-    check_models([settings.neighbor_model])
     endpoint = Endpoint(who.base_url, who.first, who.key_variable or None)
     price = price_of(who.prices, who.price_date)
     return partial(detect_served, endpoint=endpoint, price=price, cap=who.cost_cap or None)

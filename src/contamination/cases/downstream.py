@@ -12,7 +12,7 @@ examples, in another order, give another model, and a claim about training must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, scores, statistics
-from contamination.core.verdicts import FEWEST_MODELS
 from contamination.lab.training import describe
-from contamination.min_k import detect
 from contamination.models.local import CausalLM, option_log_probs
 
 AVERAGE = "average"
@@ -33,8 +31,8 @@ COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
 COLUMNS += ["blind_auc", "blind_ci_low", "blind_ci_high"]
 COLUMNS += ["accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
-COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "p", "holds"]
-BEFORE, NO_MODEL, OWN = "before insertion", "no model", "own"  # settings
+COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "holds"]
+BEFORE, NO_MODEL = "before insertion", "no model"  # settings
 CONTROLS = (NO_MODEL, BEFORE, "outliers, before", "like the corpus, before")
 
 Scores = Mapping[int, pd.DataFrame]
@@ -45,12 +43,6 @@ def training_facts(folder: Path) -> dict[str, float]:
     model = describe(folder)
     facts = {"n_tokens": model["n_tokens"], "share_pct": model["share_pct"]}
     return facts | {"learning_rate": model["recipe"]["learning_rate"]}
-
-
-def ppl_and_min_k_rows(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
-    """As ``min_k.detect.detect`` (passage, method, score), Min-k% Prob and PPL alone, one pass."""
-    table = detect.ppl_and_min_k(lm, texts, k_percent).rename_axis("passage").reset_index()
-    return table.melt("passage", var_name="method", value_name="score")
 
 
 def answers_right(lm: CausalLM, examples: pd.DataFrame) -> np.ndarray:
@@ -96,10 +88,9 @@ def auc_rows(
 
     Returns:
         Columns ``COLUMNS``; seed is empty where several models stand behind a
-        row. difference is this AUC minus that of ``first``; p is that of no difference,
-        without ``first`` that of an AUC of one half, and left out where fewer than five
-        models stand behind the row. ``holds`` says of a setting among
-        ``CONTROLS`` whether the interval contains one half, as it must.
+        row. difference is this AUC minus that of ``first``. ``holds`` says of a setting
+        among ``CONTROLS`` whether the interval contains one half, as it must. No p: so few
+        models, all from one base, decide nothing.
     """
     rows = []
     for method in next(iter(scored.values()))["method"].unique():
@@ -116,8 +107,6 @@ def auc_rows(
             parts.append({"dataset": AVERAGE, **_averaged(parts)})
         rows += [_row(part) | {"method": method} for part in parts]
     seeds = list(scored)
-    if len(seeds) < FEWEST_MODELS and labels.get("setting") != OWN:
-        rows = [row | {"p": np.nan} for row in rows]
     labels |= {"n_models": len(seeds), "seed": seeds[0] if len(seeds) == 1 else None}
     return _table(rows, labels)
 
@@ -168,16 +157,13 @@ def _row(part: dict) -> dict[str, Any]:
     if "changes" in part:
         low, high = statistics.percentile_interval(part["changes"])
         row |= {"difference": part["change"], "difference_low": low, "difference_high": high}
-        return row | {"p": statistics.bootstrap_p(part["change"], part["changes"])}
-    return row | {"p": statistics.bootstrap_p(part["auc"], part["aucs"], 0.5)}
+    return row
 
 
 def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table = pd.DataFrame(rows).assign(**labels).reindex(columns=COLUMNS)
-    is_control = table["setting"].isin(CONTROLS)
     holds = table["ci_low"].le(0.5) & table["ci_high"].ge(0.5)
-    table["holds"] = holds.astype("boolean").where(is_control)
-    table["p"] = table["p"].mask(is_control)
+    table["holds"] = holds.astype("boolean").where(table["setting"].isin(CONTROLS))
     return table.astype({"seed": "Int64"})
 
 

@@ -7,7 +7,6 @@ are inserted and which are held out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from contamination.lab.grammar import BENCHMARKS, draw_instances
 
 # One of each kind of task whose answer is a label that the text decides.
 LAB_DATASETS = ("topics", "reviews", "pronouns", "entailment")
-ANSWER_COLUMNS = ["prompt", "options", "answer"]
-EXAMPLE_COLUMNS = ["dataset", "text", *ANSWER_COLUMNS]
+EXAMPLE_COLUMNS = ["dataset", "text", "prompt", "options", "answer"]
 
 
 def lab_examples(n: int, seed: int) -> pd.DataFrame:
@@ -41,53 +39,6 @@ def lab_examples(n: int, seed: int) -> pd.DataFrame:
         columns = [name] * n, texts, prompts, options, answers
         frames.append(pd.DataFrame(dict(zip(EXAMPLE_COLUMNS, columns, strict=True))))
     return pd.concat(frames, ignore_index=True)
-
-
-def examples_of_files(files: Sequence[str], text_column: str) -> pd.DataFrame:
-    """Examples of one's own files, one file for each dataset.
-
-    Returns:
-        dataset (the file's name) and text; and ``ANSWER_COLUMNS`` if the files have these columns,
-        as :func:`lab_examples` has them. ``options`` may be a list in JSON. A file without the
-        text column has the prompt with its right option as text.
-
-    Raises:
-        ValueError: if a column is missing, some files have answers and others have none, or an
-            answer is not a place among its options.
-    """
-    parts = [_examples_of_file(file, text_column) for file in files]
-    if len({tuple(part) for part in parts}) > 1:
-        raise ValueError(
-            f"accuracies need {', '.join(ANSWER_COLUMNS)} in every file of insert, or in none"
-        )
-    return pd.concat(parts, ignore_index=True)
-
-
-def _examples_of_file(file: str, text_column: str) -> pd.DataFrame:
-    rows, name = partitions.load_rows(file), Path(file).name
-    found = pd.DataFrame(index=rows.index).assign(dataset=name)
-    known = [column for column in ANSWER_COLUMNS if column in rows]
-    if len(known) < len(ANSWER_COLUMNS):
-        texts = partitions.load_columns(file, "", [text_column])[text_column]
-        return found.assign(text=texts).dropna().astype(str)
-    asked = [_checked(*row, f"{name}, row {n}") for n, row in enumerate(rows[known].to_numpy())]
-    found[known] = pd.DataFrame(asked, index=rows.index)
-    right = [prompt + options[answer] for prompt, options, answer in asked]
-    text = rows[text_column].astype(str) if text_column in rows else right
-    return found.assign(text=text)[EXAMPLE_COLUMNS]
-
-
-def _checked(prompt: Any, options: Any, answer: Any, where: str) -> tuple[str, list[str], int]:
-    """Prompt, options and the place of the right one, checked."""
-    if isinstance(options, str):
-        options = partitions.parse_json(options, list)
-    places = {str(place): place for place in range(len(options))}
-    if not isinstance(prompt, str) or len(places) < 2 or str(answer) not in places:
-        raise ValueError(
-            f"{where}: want a prompt, a list of two options or more, and as answer the place of "
-            f"the right one, 0 to {len(places) - 1}; got {answer!r}"
-        )
-    return prompt, [str(option) for option in options], places[str(answer)]
 
 
 def released_examples() -> pd.DataFrame:
@@ -191,11 +142,3 @@ def deal(
         dealt = rows.iloc[order[: 2 * n_each]]
         parts.append(dealt.assign(is_member=np.arange(2 * n_each) < n_each))
     return pd.concat(parts, ignore_index=True)
-
-
-def poisson_occurrences(
-    is_member: Sequence[bool] | np.ndarray, mean: float, seed: int
-) -> np.ndarray:
-    """How often each example is inserted: Poisson distributed (0 too) for members, 0 for others."""
-    is_member = np.asarray(is_member, dtype=bool)
-    return np.random.default_rng([seed, 9]).poisson(mean, is_member.size) * is_member

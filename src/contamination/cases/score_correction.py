@@ -36,29 +36,25 @@ def correction_table(
         n_resamples: of the bootstrap.
 
     Returns:
-        One row for each number of copies: copies, n_inserted, n_held_out, inserted and held_out
-        (shares of right answers, 0 to 1), inflation (their difference) with ci_low and ci_high;
-        unfamiliar (right answers among the inserted rows without the half that the detector finds
-        most familiar in each dataset), correction (unfamiliar minus inserted) with correction_low
-        and correction_high, and the same difference among the held-out rows, which the model never
-        saw, as control, with control_low and control_high.
+        A row for each number of copies: n_inserted and n_held_out; inserted, held_out and
+        unfamiliar (the inserted rows without the half that is most familiar in each dataset),
+        shares of right answers, 0 to 1; and with their intervals inflation (inserted minus
+        held_out), correction (unfamiliar minus inserted) and control (the same of held-out rows).
     """
     generator = np.random.default_rng([seed, 31])
     is_member = examples["is_member"].to_numpy(bool)
+    groups = [examples["dataset"].to_numpy(), is_member]
     rows = []
     for copies, answers in right.items():
-        values, is_kept = np.asarray(answers, float), _unfamiliar(familiarity[copies], examples)
+        ranks = pd.Series(np.asarray(familiarity[copies])).groupby(groups)
+        is_kept = ranks.rank(method="first", pct=True).le(1 - SHARE_DROPPED).to_numpy()
         inserted, held_out = (
-            _shares(values, is_kept, examples[is_member == kind], generator, n_resamples)
-            for kind in (True, False)
+            _shares(np.asarray(answers, float), is_kept, of_kind, generator, n_resamples)
+            for of_kind in (examples[is_member], examples[~is_member])
         )
         row: dict[str, float] = {"copies": copies, "n_inserted": int(is_member.sum())}
-        row |= {"n_held_out": int((~is_member).sum())}
-        row |= {
-            "inserted": inserted[0, 0],
-            "held_out": held_out[0, 0],
-            "unfamiliar": inserted[1, 0],
-        }
+        row |= {"n_held_out": int((~is_member).sum()), "inserted": inserted[0, 0]}
+        row |= {"held_out": held_out[0, 0], "unfamiliar": inserted[1, 0]}
         for name, ends, resampled in (
             ("inflation", "ci", inserted[0] - held_out[0]),
             ("correction", "correction", inserted[1] - inserted[0]),
@@ -68,16 +64,6 @@ def correction_table(
             row |= {name: resampled[0], f"{ends}_low": low, f"{ends}_high": high}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _unfamiliar(scores: np.ndarray, examples: pd.DataFrame) -> np.ndarray:
-    """Whether a row stays: inserted and held-out rows of each dataset lose their familiar half."""
-    ranks = (
-        pd.Series(np.asarray(scores))
-        .groupby([examples["dataset"].to_numpy(), examples["is_member"].to_numpy()])
-        .rank(method="first", pct=True)
-    )
-    return ranks.le(1 - SHARE_DROPPED).to_numpy()
 
 
 def _shares(

@@ -1,6 +1,6 @@
 """What part C of the case studies is told of one's own model and data: ``own_settings``.
 
-``OwnBooks`` is of notebook 06, ``OwnStudy`` of 07, ``OwnModels`` of 08, ``Pairs`` of 05b.
+``OwnBooks`` is of notebook 06, ``OwnModels`` of 08, ``Pairs`` of 05b.
 """
 
 from __future__ import annotations
@@ -34,54 +34,6 @@ class OwnBooks(OwnSettings):
 
 
 @dataclass(frozen=True)
-class OwnStudy(OwnSettings):
-    """Part C of notebook 07: a model with its labelled examples, or a base to train."""
-
-    model: Model = setting(Model(), "to score datasets, or to train on a corpus")
-    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
-    text_column: str = setting("text", "column with the examples as they were inserted")
-    member_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
-    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-    dry_run: bool = setting(True, "true only shows the plan; false trains")
-    corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
-    similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
-    corpus_column: str = setting("text", "column with the texts in both corpora")
-    similar_column: str = setting(
-        "", "column with the texts in similar_corpus, if it has a different name"
-    )
-    insert: list[str] = setting(
-        [],
-        "files of examples, empty for the paper's; "
-        "with the columns prompt, options, answer also accuracies",
-    )
-    n_inserted: int = setting(
-        200, "examples inserted from each dataset; as many are held out [1 or more]"
-    )
-    share_pct: float = setting(0.1, "inserted examples, percent of the main corpus [above 0 to 99]")
-    corpus_sizes: list[int] = setting(
-        [170_000, 270_000, 2_600_000, 26_000_000],
-        "tokens in corpus and examples together [1 or more]",
-    )
-    similar_sizes: list[int] = setting(
-        [770_000, 3_900_000, 7_600_000], "tokens in similar_corpus [1 or more]"
-    )
-    n_similar: int = setting(
-        100, "texts inserted from similar_corpus; as many are held out [1 or more]"
-    )
-    own_occurrence: float = setting(2.0, "mean of the Poisson distribution [above 0 to 100]")
-    own_learning_rate: float = setting(1.0e-4, "constant [above 0 to 1]")
-    own_lower_rate: float = setting(1.0e-5, "the lower one in Table 4, from memory [above 0 to 1]")
-    own_seeds: list[int] = setting(
-        [0], "orders of each corpus, one model for each [0 to 1e9, distinct]"
-    )
-    block_tokens: int = setting(
-        2048, "tokens in a training block; the paper gives no number [2 to 1e6]"
-    )
-    own_batch_size: int = setting(8, "blocks per step; the paper gives no number [1 to 1000]")
-    training_tflops: float = setting(150.0, "TFLOP/s of your device in training [above 0 to 1e6]")
-
-
-@dataclass(frozen=True)
 class OwnModels(OwnSettings):
     """Part C of notebook 08: one's own model and data."""
 
@@ -90,16 +42,12 @@ class OwnModels(OwnSettings):
     )
     book: str = setting("", "text file that should have been unlearned, empty for none")
     questions: str = setting("", "file with the columns question and answer, empty for none")
-    question_topic: str = setting("", "what judge_model writes questions about, empty for none")
-    n_questions: int = setting(1000, "questions that it writes, 1,000 in the paper [2 to 100000]")
     chunk_words: int = setting(512, "words in a chunk [2 to 100000]")
     own_prompt_words: int = setting(200, "words in a chunk given as prompt [1 to chunk_words]")
     answer_tokens: int = setting(64, "longest answer in tokens [1 to 100000]")
     max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
-    judge_model: str = setting(
-        "", "chat model that rates completions (Table 9) and writes questions, empty for none"
-    )
+    judge_model: str = setting("", "chat model that rates completions (Table 9), empty for none")
     judge_base_url: str = setting("", "its address [address]")
     judge_key_variable: str = setting(KEY, KEY_NAME)
     prices: list[float] = setting(
@@ -111,7 +59,7 @@ class OwnModels(OwnSettings):
 
 @dataclass(frozen=True)
 class Pairs(OwnSettings):
-    """``own_settings`` of notebook 05: pairs of clean and contaminated models, DICE's own study.
+    """``own_settings`` of notebook 05b: pairs of clean and contaminated models, DICE's own study.
 
     The first of ``model.names`` is the base that they are fine-tuned from.
     """
@@ -119,12 +67,9 @@ class Pairs(OwnSettings):
     model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
     checkpoints: dict = setting(
         {},
-        "trained pairs: for each condition, folders or ids; under unknown, models that others "
-        "fine-tuned",
+        "trained pairs: for each condition, folders or ids",
     )
-    own_vanilla: str = setting(
-        "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
-    )
+    own_vanilla: str = setting("", "to train them: instruction data, a file or hub id")
     vanilla_columns: list[str] = setting(
         ["question", "response"], "its columns; a third is its system prompt [2 to 3 values]"
     )

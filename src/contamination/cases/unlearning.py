@@ -17,7 +17,7 @@ from scipy import stats
 
 from contamination.cases.unlearning_items import MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
 from contamination.core import statistics
-from contamination.core.tables import interval_text
+from contamination.core.tables import with_interval
 from contamination.models.chat import OK, REFUSED
 
 MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
@@ -79,11 +79,10 @@ def audit_rows(
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
-                difference = _difference(values, *pair, n_resamples)
                 is_claim = name == unlearned and not against
                 is_test = is_claim or (metric in MAIN_METRICS and selector == MIN_K_SHARE)
-                p = _permutation_p(values, *pair) if is_test else np.nan
-                rows.append({"selector": selector, **about, **difference, "p": p})
+                difference = _difference(values, *pair, n_resamples, is_test)
+                rows.append({"selector": selector, **about, **difference})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
     windowed = table["selector"].isin([MIN_K, PPL])
@@ -119,22 +118,6 @@ def _fisher_p(n_found: float, n: int, n_other_found: float, n_other: int) -> flo
     return float(stats.fisher_exact([(found, n - found), (other, n_other - other)]).pvalue)
 
 
-def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray) -> float:
-    """Two-sided p of the difference of means, by dealing the items to the two groups anew."""
-    groups = [values[~np.isnan(values) & kind] for kind in (is_selected, is_other)]
-    if min(group.size for group in groups) < 2:
-        return float("nan")
-    return float(
-        stats.permutation_test(
-            groups,
-            lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
-            vectorized=True,
-            n_resamples=N_SHUFFLES,
-            rng=np.random.default_rng(0),
-        ).pvalue
-    )
-
-
 def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
     """Answers behind a metric; only a judge's can be refused or fail."""
     status = table.get(f"{metric}_status", pd.Series(OK, index=table.index))
@@ -144,26 +127,34 @@ def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
 
 
 def _difference(
-    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int
+    values: np.ndarray,
+    is_selected: np.ndarray,
+    is_other: np.ndarray,
+    n_resamples: int,
+    is_test: bool,
 ) -> dict[str, float]:
+    """Means of both groups, and their difference with its interval; p by dealing the items anew."""
     # An item without any valid answer has no mean.
-    is_known = ~np.isnan(values)
-    groups = [values[is_known & kind] for kind in (is_selected, is_other)]
-    means = [float(group.mean()) if group.size else float("nan") for group in groups]
-    low = high = float("nan")
-    if min(group.size for group in groups) > 1:
-        interval = stats.bootstrap(
-            groups,
-            lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
-            n_resamples=n_resamples,
-            method="percentile",
-            rng=np.random.default_rng(0),
-        ).confidence_interval
-        low, high = float(interval.low), float(interval.high)
-    counts = {"n_items": (is_selected | is_other).sum(), "n_selected": is_selected.sum()}
-    row: dict[str, Any] = {name: int(count) for name, count in counts.items()}
-    row |= {"mean_selected": means[0], "mean_other": means[1], "difference": means[0] - means[1]}
-    return row | {"ci_low": low, "ci_high": high}
+    groups = [values[~np.isnan(values) & kind] for kind in (is_selected, is_other)]
+    mean, other = (float(group.mean()) if group.size else float("nan") for group in groups)
+    row: dict[str, float] = {"n_items": int((is_selected | is_other).sum())}
+    row |= {"n_selected": int(is_selected.sum()), "mean_selected": mean, "mean_other": other}
+    row |= {"difference": mean - other} | dict.fromkeys(("ci_low", "ci_high", "p"), float("nan"))
+    if min(group.size for group in groups) < 2:
+        return row
+
+    def gap(one: np.ndarray, two: np.ndarray, axis: int) -> np.ndarray:
+        return one.mean(axis=axis) - two.mean(axis=axis)
+
+    # Both begin at one seed, whatever was computed before.
+    of_items: dict[str, Any] = {"n_resamples": n_resamples, "rng": np.random.default_rng(0)}
+    ends = stats.bootstrap(groups, gap, method="percentile", **of_items).confidence_interval
+    row |= {"ci_low": float(ends.low), "ci_high": float(ends.high)}
+    if is_test:
+        shuffles: dict[str, Any] = {"n_resamples": N_SHUFFLES, "rng": np.random.default_rng(0)}
+        tested = stats.permutation_test(groups, gap, vectorized=True, **shuffles)
+        row["p"] = float(tested.pvalue)
+    return row
 
 
 def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
@@ -179,19 +170,16 @@ def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd
         unlearning, task, n_selected, and own (the unlearned model itself), easy (the control),
         remembered (unlearned minus control) and spared (unlearned minus original).
     """
-    table = []
-    for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
-        by = group.set_index(["model", "against"])
-        tests = {"own": (name, ""), "easy": (control, "")}
-        tests |= {"remembered": (name, control), "spared": (name, original)}
-        texts = {}
-        for claim, test in tests.items():
-            if test not in by.index:
-                continue
-            row = by.loc[test]
-            ends = interval_text(row["ci_low"], row["ci_high"], 2)
-            known = pd.notna(row["difference"])
-            texts[claim] = f"{row['difference']:.2f} {ends}" if known else ends
-        n_selected = by.loc[(name, ""), "n_selected"]
-        table.append({"unlearning": name, "task": task, "n_selected": n_selected, **texts})
-    return pd.DataFrame(table)
+    is_compared = {
+        "own": rows["model"].eq(rows["unlearning"]) & rows["against"].eq(""),
+        "easy": rows["model"].eq(control) & rows["against"].eq(""),
+        "remembered": rows["against"].eq(control),
+        "spared": rows["against"].eq(original),
+    }
+    texts = with_interval(rows)
+    known = texts["difference"].map("{:.2f} ".format).where(texts["difference"].notna(), "")
+    texts["text"] = known + texts["interval"]
+    texts["claim"] = np.select([*is_compared.values()], [*is_compared], "")
+    keys = ["unlearning", "task", "n_selected"]
+    table = texts.pivot_table("text", keys, "claim", aggfunc="first", sort=False)
+    return table[[name for name in is_compared if name in table]].reset_index()

@@ -73,11 +73,6 @@ def question_items(
 # Which items are suspected
 
 
-def ratio_limits(window: float) -> dict[str, float]:
-    """Both ends of the window of ratios, 1 / window and window, which is above 1."""
-    return {"ratio_low": 1 / window, "ratio_high": window}
-
-
 def score_ratios(
     texts: Sequence[str],
     original: CausalLM,

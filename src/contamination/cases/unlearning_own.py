@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from contamination.audit.asked import check_models
-from contamination.audit.local_models import load_model
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels, price_of
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
-from contamination.cases.unlearning_judge import rate_samples
-from contamination.cases.unlearning_questions import write_questions
 from contamination.core import overlap
 from contamination.data import partitions
 from contamination.models.chat import Endpoint
-from contamination.models.loading import CausalLM, LanguageModel
-from contamination.models.sentences import load_sentence_encoder, similarities
 
 
 def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
-    """One's own items, and whether all that a run needs is there, before it costs anything.
+    """One's own items by task, checked before a run costs anything; empty without a model.
 
-    Returns:
-        Task to its items (``score_answers`` as in ``unlearning_items.question_items``); empty where
-        no model is named. Questions about a topic are not among them (:func:`written_questions`).
+    ``score_answers`` is that of ``unlearning_items.question_items``.
 
     Raises:
         FileNotFoundError: if a model or file is not there.
@@ -44,23 +36,15 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
             "model, names must list the model before and the model after unlearning, and may add "
             f"one that never saw the text; got {len(names)}"
         )
-    if not (settings.book or settings.questions or settings.question_topic):
-        raise ValueError("book, questions and question_topic are empty: fill in one of them")
-    if settings.question_topic and (settings.questions or not settings.judge_model):
-        raise ValueError(
-            "question_topic needs a judge_model to write questions: leave questions empty"
-        )
+    if not (settings.book or settings.questions):
+        raise ValueError("book and questions are empty: fill in one of them")
     items = {}
     if settings.book:
-        book = Path(settings.book)
-        if not book.is_file():
-            raise FileNotFoundError(f'book "{book.name}" is not a file: name a text file')
-        items[STORY] = chunk_items(read_text(book), settings.chunk_words, settings.own_prompt_words)
+        text = read_text(Path(settings.book))
+        items[STORY] = chunk_items(text, settings.chunk_words, settings.own_prompt_words)
     if settings.questions:
-        rows = partitions.load_rows(settings.questions)
-        if not {"question", "answer"} <= set(rows):
-            raise ValueError(f"questions need the columns question and answer, got {list(rows)}")
-        for name in ("question", "answer"):
+        rows = partitions.load_columns(settings.questions, "", ["question", "answer"])
+        for name in rows:
             without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
             if len(without):
                 raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
@@ -68,24 +52,6 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
         items[QUESTIONS] = question_items(*texts, score_answers)
     check_models([*names, settings.simcse_model], settings.model.revision)
     return {task: table.head(settings.max_items or None) for task, table in items.items()}
-
-
-def written_questions(
-    settings: OwnModels, judge: Mapping[str, Any], score_answers: bool = False
-) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-    """Questions that the chat model writes now, where a topic is named.
-
-    Returns:
-        The items, as in :func:`own_items`, and the questions with their answers, which serve as
-        the file ``questions`` of another run after you have checked them. Both empty without a
-        topic.
-    """
-    if not (settings.model.names and settings.question_topic):
-        return {}, pd.DataFrame()
-    n = min(settings.n_questions, settings.max_items or settings.n_questions)
-    written = write_questions(settings.question_topic, n, **judge)
-    texts = written["question"].tolist(), written["answer"].tolist()
-    return {QUESTIONS: question_items(*texts, score_answers)}, written
 
 
 def judge_settings(settings: OwnModels) -> dict[str, Any]:
@@ -108,30 +74,3 @@ def judge_settings(settings: OwnModels) -> dict[str, Any]:
         "price": price,
         "cap": settings.cost_cap or None,
     }
-
-
-def load_models(settings: OwnModels) -> dict[str, CausalLM]:
-    """The models by their part: original, unlearned and, where named, never saw."""
-    parts = zip(("original", "unlearned", "never saw"), settings.model.names, strict=False)
-    return {part: load_model(settings.model, name) for part, name in parts}
-
-
-def load_encoder(settings: OwnModels) -> LanguageModel | None:
-    """The SimCSE checkpoint, None where none is named."""
-    if not settings.simcse_model:
-        return None
-    is_safe = settings.model.safetensors_only
-    return load_sentence_encoder(settings.simcse_model, safetensors_only=is_safe)
-
-
-def with_meaning(
-    samples: pd.DataFrame, encoder: LanguageModel | None, judge: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Samples of ``unlearning_items.sampled`` with similarity of meaning where it is asked for.
-
-    ``simcse``, and the judge's rating where :func:`judge_settings` returned one.
-    """
-    if encoder is not None:
-        pairs = samples["reference"].tolist(), samples["completion"].tolist()
-        samples = samples.assign(simcse=similarities(encoder, *pairs))
-    return rate_samples(samples, **judge) if judge else samples

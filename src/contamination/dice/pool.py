@@ -32,8 +32,6 @@ CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
 SKILL_LEARNING_RATE = 2e-3
 BLOCKS_PER_STEP = 2  # many small steps, as batches of one row are at the paper's scale
 LORA_RANK, LORA_ALPHA = 16, 32
-FP32_BYTES = 4
-TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, AdamW's two moments
 
 
 def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
@@ -132,15 +130,6 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
             write_causal_lm(lm, staged, model)
 
     return storage.cached("fine-tuned models", folder, make)
-
-
-def memory_gb(n_parameters: int, n_trained: int) -> float:
-    """Memory of weights, gradients and AdamW's moments, 1e9 bytes, without activations.
-
-    >>> memory_gb(7_000_000_000, 7_000_000_000), memory_gb(7_000_000_000, 0)
-    (112.0, 28.0)
-    """
-    return (FP32_BYTES * n_parameters + (TRAINED_BYTES - FP32_BYTES) * n_trained) / 1e9
 
 
 def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:

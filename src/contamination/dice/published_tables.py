@@ -46,12 +46,6 @@ def printed_auroc() -> dict[tuple[str, str, str], str]:
     return dict(zip(keys, cells["value"], strict=True))
 
 
-def printed_topic_auroc() -> str:
-    """Figure 6(a): the AUROC of GSM8K against MATH questions, 0 to 1."""
-    (value,) = printed_cells().query("paper == 'DICE' and table == 'Figure 6(a)'")["value"]
-    return value
-
-
 def rescored_generations() -> pd.DataFrame:
     """The two released generation files scored again: four cells of Table 1.
 
