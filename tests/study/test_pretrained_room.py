@@ -82,8 +82,8 @@ def test_what_is_read_is_what_the_condition_says(quizzes):
 def test_a_row_without_its_label_field_or_an_unknown_unit_is_refused(quizzes):
     with pytest.raises(ValueError, match='no field "label"'):
         deal(quizzes.assign(instance="text: no last field"), 0)
-    with pytest.raises(ValueError, match="no unit 16: they are 0 to 15"):
-        deal(quizzes, 16)
+    with pytest.raises(ValueError, match="no unit 6: they are 0 to 5"):
+        deal(quizzes, 6)
 
 
 def test_the_swap_arm_is_at_chance_whatever_the_models_taste():
@@ -106,6 +106,31 @@ def test_every_row_is_read_as_often_as_said_and_versions_in_turn(quizzes):
     assert [counts[list(v)].unique().tolist() for v in (first, second, third)] == [[2], [1], [1]]
     assert len(order) == 4 * (4 * N // 2 + N)
     assert order != reading_order(every, 4, 4, seed=2)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """As many rows as were released, so that the assignments are those of the study."""
+    return made_quizzes(dict.fromkeys(NAMES, 100) | {"WNLI": 71})
+
+
+def test_what_the_units_see_is_what_it_was(large):
+    seen = [
+        {name: [one.rows.texts, one.is_read.tolist(), one.read] for name, one in datasets.items()}
+        for datasets in (deal(large, number) for number in UNITS)
+    ]
+    assert storage.hash_of(seen)[:16] == "45a546d885837892"  # when the ledger was made
+
+
+def test_the_units_have_the_assignments_of_the_ledger(large):
+    for scores, _, about in store.parts(pretrained.NAME):
+        (number,) = about["units"]
+        assert released_rows.datasets_of(number) == about["datasets"]
+        datasets = deal(large, number)
+        base = scores[scores["model"].eq(c.BASE)]
+        for condition, of_condition in base.groupby("condition"):
+            is_read = of_condition.groupby("row")["is_read"].first().to_numpy()
+            assert (is_read == datasets[condition].is_read).all()
 
 
 # Units

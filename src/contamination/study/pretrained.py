@@ -39,7 +39,6 @@ from contamination.study.released_rows import (
     OPTION_MARGIN,
     RELEASED,
     UNITS,
-    check_unit,
     datasets_of,
     deal,
     reading_order,
@@ -69,19 +68,13 @@ def plan(numbers: Sequence[int]) -> str:
 
 
 def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -> None:
-    """``score_unit`` as files, ``about`` joined; the models are then removed.
+    """``score_unit`` as files, ``about`` joined; the models are then removed: each has 540 MB.
 
     ValueError for a number that is none of ``UNITS``.
     """
-    check_unit(number, UNITS)
     models, facts = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, released_quizzes(), number)
     store.write(folder, name, store.Ledger(scores, sets, {**made_by, **facts, **about}))
-    remove_trained(models)
-
-
-def remove_trained(models: Sequence[LabModel]) -> None:
-    """Remove the folders of all models but the base model; each takes 540 MB."""
     for model in models:
         if model.kind != BASE:
             shutil.rmtree(model.folder)

@@ -1,7 +1,5 @@
 """Rows of real benchmarks, dealt to what a real model reads: ``docs/protocol_pretrained.md``.
 
-``docs/protocol_2.md`` adds five deals by the same rules, which take the datasets in turn again.
-
 The rows and their perturbations are those that the authors of the DCQ released. A **deal** has two
 units, **twins**: of each dataset one may read the rows that the other may not. So the number of a
 unit is twice that of its deal, plus one for the second twin.
@@ -38,25 +36,17 @@ PAIRS = (
 )
 # The three shortest datasets go round these places; the clean model reads the last.
 SHORTEST, PLACES = ("DROP", "SAMSum", "XSum"), (SWAP, FRESH, CLEAN)
-UNITS = tuple(range(2 * len(PAIRS)))  # of the first edition, and the pilot of the second
-CONFIRMATORY = tuple(range(6, 16))  # deals 3 to 7
+UNITS = tuple(range(2 * len(PAIRS)))
 
 
 def datasets_of(number: int) -> dict[str, str]:
     """The dataset of each condition of a unit, and of what its clean model reads (``CLEAN``)."""
     deal_number, is_second = divmod(number, 2)
     names = {}
-    turn = deal_number % len(PAIRS)
-    for first, second, one, other in PAIRS[turn]:
+    for first, second, one, other in PAIRS[deal_number]:
         names |= {first: other, second: one} if is_second else {first: one, second: other}
-    round_ = SHORTEST[turn:] + SHORTEST[:turn]
+    round_ = SHORTEST[deal_number:] + SHORTEST[:deal_number]
     return names | dict(zip(PLACES, round_, strict=True))
-
-
-def check_unit(number: int, units: Sequence[int]) -> None:
-    """ValueError for a number that is none of ``units``, which follow one another."""
-    if number not in units:
-        raise ValueError(f"no unit {number}: they are {units[0]} to {units[-1]}")
 
 
 def deal(quizzes: pd.DataFrame, number: int) -> dict[str, Dataset]:
@@ -67,7 +57,8 @@ def deal(quizzes: pd.DataFrame, number: int) -> dict[str, Dataset]:
     ``CLEAN`` it reads all. Nothing stands above a row. ValueError for an unknown unit, or where a
     row has no label that is to be left out.
     """
-    check_unit(number, (*UNITS, *CONFIRMATORY))
+    if number not in UNITS:
+        raise ValueError(f"no unit {number}: they are {UNITS[0]} to {UNITS[-1]}")
     deal_number, is_second = divmod(number, 2)
     datasets = {}
     for condition, name in datasets_of(number).items():
