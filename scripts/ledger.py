@@ -30,10 +30,10 @@ from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
     placement,
-    positions,
     pretrained,
     pretraining,
     row_pools,
+    scores,
     shift,
     store,
     tokens,
@@ -60,7 +60,7 @@ STUDIES = {
     pretraining.LARGER: Study(
         row_pools.BASE_SEEDS, "protocol_larger.md", pretraining.write_larger_part
     ),
-    positions.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", positions.write_part),
+    scores.POSITIONS: Study(row_pools.BASE_SEEDS, "protocol_2.md", placement.write_positions),
     tokens.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", tokens.write_part),
     placement.NAME: Study(
         (placement.REFERENCE, *placement.BASE_SEEDS), "protocol_3.md", placement.write_part

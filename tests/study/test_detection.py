@@ -245,15 +245,6 @@ def test_the_reference_attack_beats_ppl_where_rows_differ_in_difficulty(
         results.reference(few, shares)
 
 
-def test_benchmarks_alone_and_exploratory_forms_have_no_verdict(seen, detection):
-    found = results.by_benchmark(seen)
-    assert "verdict" not in found and "DC-PDD without bound" in set(found["detector"])
-    of_ppl = found[found["detector"].eq("PPL") & found["copies"].eq(4)]
-    row = detection[detection["detector"].eq("PPL") & detection["copies"].eq(4)].iloc[0]
-    assert of_ppl["auc"].mean() == pytest.approx(row["auc"])
-    assert of_ppl["n_flagged"].sum() == row["n_flagged"]
-
-
 def test_exposure_is_a_mean_over_benchmarks_and_leaves_held_out_rows_out(shares):
     found = row_pools.exposure_table(shares)
     assert len(found) == 3 + 4 and (found["copies"] > 0).all()

@@ -123,8 +123,9 @@ def test_what_the_units_see_is_what_it_was(large):
 
 
 def test_the_units_have_the_assignments_of_the_ledger(large):
-    for scores, _, about in store.parts(pretrained.NAME):
-        (number,) = about["units"]
+    for name in store.names(pretrained.NAME):
+        tables, about = store.read_tables(name)
+        (number,), scores = about["units"], tables["scores"]
         assert released_rows.datasets_of(number) == about["datasets"]
         datasets = deal(large, number)
         base = scores[scores["model"].eq(c.BASE)]
@@ -155,26 +156,27 @@ def small(base, quizzes, tmp_path, monkeypatch):
 
 
 def test_a_unit_is_written_and_again_with_the_same_scores(small):
-    about = {"protocol_sha256": "of the page"}
-    pretrained.write_unit(small, "pretrained_3", about, 3)
-    first = store.read("pretrained", small)
-    kinds = first.sets.groupby("model")["condition"].agg(set)
+    pretrained.write_unit(small, "pretrained_3", {"protocol_sha256": "of the page"}, 3)
+    first, about = store.read_tables("pretrained_3", small)
+    sets = first["sets"]
+    kinds = sets.groupby("model")["condition"].agg(set)
     everything = {*PAIRED, c.SWAP, c.FRESH}
     assert kinds[c.DOSED] == kinds[c.BASE] == everything
-    at_most = first.sets.query("model == @c.DOSED and copies == 2")["condition"]
+    at_most = sets.query("model == @c.DOSED and copies == 2")["condition"]
     assert set(at_most) == {c.VERBATIM, c.FRESH}
     assert kinds[c.CLEAN] == {c.VERBATIM, c.SWAP, c.FRESH}
     assert kinds[c.ALONE] == kinds[c.LATER] == kinds[c.FULL] == {c.VERBATIM}
-    of_swap = first.sets.query("condition == @c.SWAP")["detector"]
+    of_swap = sets.query("condition == @c.SWAP")["detector"]
     assert set(of_swap) == {OPTION_MARGIN.name, c.TEXT_ALONE}
-    assert first.about["protocol_sha256"] == "of the page" and first.about["units"] == [3]
+    assert about["protocol_sha256"] == "of the page" and about["units"] == [3]
     text = "".join(path.read_text("latin-1") for path in small.glob("pretrained_3*"))
     assert "has row" not in text  # of the rows their numbers alone
     # The trained models are gone, the score cache is left out: all is made anew.
     assert not [*(small / "cache/dice/models").glob("[!.]*")]  # but for its lock
     (small / "cache").rename(small / "before")
-    pretrained.write_unit(small, "pretrained_3", about, 3)
-    pd.testing.assert_frame_equal(store.read("pretrained", small).scores, first.scores)
+    pretrained.write_unit(small, "pretrained_3", {}, 3)
+    again, _ = store.read_tables("pretrained_3", small)
+    pd.testing.assert_frame_equal(again["scores"], first["scores"])
 
 
 def test_the_detectors_of_tokens_share_one_pass(small, base, quizzes, monkeypatch):
@@ -290,5 +292,5 @@ def test_the_page_says_what_the_code_does():
 
 def test_every_part_was_made_under_the_page_that_is_here():
     page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
-    parts = store.parts(pretrained.NAME) if store.has(pretrained.NAME) else []
-    assert all(part.about["protocol_sha256"] == page for part in parts)
+    _, made_by = store.read_all(pretrained.NAME, "sets")
+    assert all(about["protocol_sha256"] == page for about in made_by)

@@ -15,9 +15,8 @@ from contamination.lab.passages import version_order
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.local import load_causal_lm
 from contamination.study import pretraining as arm
-from contamination.study import protocol, row_pools, scoring, shift, store
-from contamination.study.arms import N_CONTEXT
-from contamination.study.interface import LOG_PROBABILITIES, Detector
+from contamination.study import baselines, protocol, row_pools, shift, store
+from contamination.study.interface import N_CONTEXT, LOG_PROBABILITIES, Detector
 from contamination.study.shift import DATE, DOCSTRINGS, LABELS, LENGTH, NATURALNESS, NONE
 
 SEED = 300
@@ -227,9 +226,9 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
 def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(shift.row_pools, "the_lab", lambda: lab)
     monkeypatch.setattr(shift.row_pools, "base_model", lambda lab, seed: tiny)
-    monkeypatch.setattr(shift.spot_check, "environment", lambda: {"torch": "made"})
+    monkeypatch.setattr(shift.store, "environment", lambda: {"torch": "made"})
     monkeypatch.setattr(shift.world, "describe", lambda folder: {"recipe_hash": "of the model"})
-    asked = (*arm.token_detectors(lab), *scoring.CONTROLS)
+    asked = (*arm.token_detectors(lab), *baselines.CONTROLS)
     by_benchmark = dict.fromkeys(("topics", "grade_school", DOCSTRINGS), asked)
     monkeypatch.setattr(shift, "detectors_by_benchmark", lambda lab: by_benchmark)
     monkeypatch.setattr(shift, "N_DRAWS", 1)
@@ -271,7 +270,7 @@ def test_detectors_are_those_of_the_protocol_on_each_kind_of_rows(lab, tiny, mon
 
 def test_docstrings_need_no_quiz(pairs, lab, tiny):
     pair, lm = pairs[DATE, DOCSTRINGS], load_causal_lm(tiny)
-    asked = [*arm.token_detectors(lab), shift.context.CODEC, *scoring.CONTROLS]
+    asked = [*arm.token_detectors(lab), shift.context.CODEC, *baselines.CONTROLS]
     table, _ = shift.score_pair(lm, pair, asked, SEED)
     assert table["detector"].tolist() == [one.name for one in asked]
 
@@ -349,7 +348,7 @@ def test_fewer_than_five_models_are_open():
 
 
 def test_controls_hold_or_fail():
-    noise, length, weights = (one.name for one in scoring.CONTROLS)
+    noise, length, weights = (one.name for one in baselines.CONTROLS)
     table = judged(
         made_sets([0] * 20, noise),
         made_sets([3] * 20, length, LENGTH),

@@ -16,12 +16,11 @@ from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
-    CrossedScores,
     Estimate,
     LeftOut,
     auc_left_out,
     interval_left_out,
-    mean_left_out,
+    mean_auc_left_out,
 )
 from contamination.study.detection import auc_rows, judged, of_auc, share_pct
 from contamination.study.pretraining import later_name
@@ -56,10 +55,6 @@ def indirect(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
         for row in table.itertuples()
     ]
     return table.assign(verbatim_auc=[found.by_model.mean() for found in verbatim])
-
-
-def _aucs(pools: Mapping[str, CrossedScores], copies: int) -> LeftOut:
-    return mean_left_out([auc_left_out(pool, copies) for pool in pools.values()])
 
 
 def _difference_columns(name: str, difference: LeftOut) -> dict[str, float]:
@@ -105,12 +100,12 @@ def later(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
         before = crossed_scores(frame, detector)
         for copies in DOSES:
             share = share_pct(shares, [*before], ROWS, VERBATIM, copies)
-            of_before = _aucs(before, copies)
+            of_before = mean_auc_left_out(before.values(), copies)
             for n_tokens in LATER_TOKENS:
                 after = crossed_scores(frame, detector, model=later_name(n_tokens))
                 if not after:
                     continue
-                of_after = _aucs(after, copies)
+                of_after = mean_auc_left_out(after.values(), copies)
                 rows.append(
                     {
                         "detector": display_name(detector),
@@ -147,7 +142,7 @@ def larger(frame: pd.DataFrame, of_larger: pd.DataFrame, losses: pd.DataFrame) -
     for detector in detectors_of(of_larger):
         before, after = crossed_scores(same, detector), crossed_scores(of_larger, detector)
         for copies in DOSES if before else ():
-            of_before, of_after = _aucs(before, copies), _aucs(after, copies)
+            of_before, of_after = (mean_auc_left_out(of.values(), copies) for of in (before, after))
             estimate = interval_left_out(of_after)
             rows.append(
                 {

@@ -36,11 +36,10 @@ from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     CrossedScores,
     Estimate,
-    auc_left_out,
     crossed_interval,
     interval_left_out,
     mean_auc,
-    mean_left_out,
+    mean_auc_left_out,
     permutation_p_by_model,
     smallest_stouffer,
     stouffer,
@@ -74,7 +73,7 @@ class ExposureAucs(NamedTuple):
 
 def exposure_aucs(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
     """AUC at one exposure, averaged over pools, with its interval and all single p-values."""
-    parts = mean_left_out([auc_left_out(pool, exposure) for pool in pools])
+    parts = mean_auc_left_out(pools, exposure)
     p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
     return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
 
@@ -245,32 +244,6 @@ def controls(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=["verdict", "verdict_registered", "access"]).assign(holds=holds)
 
 
-def by_benchmark(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every detector on every benchmark, exploratory forms too; without a verdict.
-
-    Returns:
-        detector, benchmark, copies, n_models, auc, ci_low, ci_high, auc_min, auc_max, se_models,
-        se_rows, n_flagged (models with p <= 0.05) and p_value (Stouffer, not corrected).
-    """
-    rows = []
-    for detector in (name for name in all_detectors(frame) if name not in CONTROLS):
-        for benchmark, pool in crossed_scores(frame, detector).items():
-            for copies in exposures(ROWS):
-                found = exposure_aucs([pool], copies)
-                rows.append(
-                    {
-                        "detector": display_name(detector),
-                        "benchmark": benchmark,
-                        "copies": copies,
-                        "n_models": len(found.by_model),
-                        **auc_columns(found.estimate, found.by_model),
-                        "n_flagged": int((found.p_values <= ALPHA).sum()),
-                        "p_value": stouffer(found.p_values),
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
 # The reference attack
 
 
@@ -303,7 +276,7 @@ def reference(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     for form in forms:
         for copies in DOSES:
             attacks = [reference_attack.attack(pool, copies, form) for pool in pools]
-            by_model = mean_left_out([auc_left_out(pool, copies) for pool in attacks]).by_model
+            by_model = mean_auc_left_out(attacks, copies).by_model
             lira_auc = partial(reference_attack.lira_auc, dose=copies, form=form)
             row = {
                 "form": form,

@@ -36,7 +36,7 @@ from contamination.lab.grammar import BENCHMARKS, draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.local import load_causal_lm, n_tokens
-from contamination.study import row_pools, spot_check, store
+from contamination.study import row_pools, store
 from contamination.study.assignment import seed_of
 from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.interface import WORD_PROBLEMS
@@ -244,7 +244,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
     }
     about = {
         "base_seed": base_seed,
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": models,
         "settings": {
             "n_questions": N_QUESTIONS,
@@ -256,7 +256,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
                 for kind, of_kind in sets.items()
             },
         },
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "seconds": {
             "pretraining": round(pretrained - start, 1),
             "fine-tuning": round(fine_tuned - pretrained, 1),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from contamination.core.plots import CHANCE, CONTROL, MEMBER, OTHER, new_figure, panels
 from contamination.study.length import MAXIMUM
-from contamination.study.timing import N_PARTS
+from contamination.study.placement import N_PARTS
 
 SIZE = (5.6, 4.0)
 ALLOWED = 0.05  # share of false alarms that the tests allow
@@ -25,7 +25,7 @@ def copies_figure(
 
     Args:
         aucs: detector, models, copies, auc, ci_low, ci_high.
-        timings: ``timing.timing`` of both sizes, with a column models.
+        timings: ``placement.timing`` of both sizes, with a column models.
         detector: whose lines are drawn.
         labels: what the models of the two sizes are called, in the order of ``aucs``.
     """

@@ -8,13 +8,13 @@ unit is twice that of its deal, plus one for the second twin.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.models.local import CausalLM, token_log_probs
-from contamination.study.arms import Dataset, question_of
 from contamination.study.conditions import (
     CLEAN,
     FRESH,
@@ -24,7 +24,7 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
-from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows, question_of
 
 RELEASED = "released rows"  # stands where the lab names a mini-benchmark
 LABEL = "label"  # the last field of WNLI, AG News and RTE; the others have none
@@ -37,6 +37,20 @@ PAIRS = (
 # The three shortest datasets go round these places; the clean model reads the last.
 SHORTEST, PLACES = ("DROP", "SAMSum", "XSum"), (SWAP, FRESH, CLEAN)
 UNITS = tuple(range(2 * len(PAIRS)))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows, their deal, and what a model reads.
+
+    ``is_read``, shape (n_rows,), is the deal; it stands also where no model reads the rows.
+    ``read`` holds one tuple of texts for each version; copies are spread over the versions.
+    """
+
+    condition: str
+    rows: Rows
+    is_read: np.ndarray
+    read: tuple[tuple[str, ...], ...] = ()
 
 
 def datasets_of(number: int) -> dict[str, str]:

@@ -22,10 +22,9 @@ from contamination.lab import grammar, training, world
 from contamination.lab.grammar import draw_groups
 from contamination.lab.training import Dose, Recipe, TrainingTexts
 from contamination.models import local
-from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
-from contamination.study.interface import Rows
+from contamination.study.interface import N_CONTEXT, TESTED, Rows, question_of, rows_of, title
 
 BENCHMARKS = ("topics", "entailment", "grade_school")
 BASE_SEEDS = tuple(range(300, 320))
