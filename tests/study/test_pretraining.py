@@ -9,8 +9,8 @@ from notebook_files import ROOT
 from contamination.core import storage
 from contamination.study import dice_forks, placement, row_pools, shift, store
 from contamination.study import pretraining as arm
-from contamination.study.interface import N_CONTEXT
 from contamination.study.conditions import VERBATIM
+from contamination.study.interface import N_CONTEXT
 from contamination.study.row_pools import GROUPS, INDIRECT, ROWS
 
 SEEDS = (300, 301)

@@ -14,9 +14,9 @@ from contamination.lab import passages, world
 from contamination.lab.passages import version_order
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.local import load_causal_lm
-from contamination.study import pretraining as arm
 from contamination.study import baselines, protocol, row_pools, shift, store
-from contamination.study.interface import N_CONTEXT, LOG_PROBABILITIES, Detector
+from contamination.study import pretraining as arm
+from contamination.study.interface import LOG_PROBABILITIES, N_CONTEXT, Detector
 from contamination.study.shift import DATE, DOCSTRINGS, LABELS, LENGTH, NATURALNESS, NONE
 
 SEED = 300
