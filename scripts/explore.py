@@ -17,7 +17,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.dcq import controls, quizzes
-from contamination.study import placement, pretraining, rates, scores
+from contamination.study import placement, power, pretraining, scores
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import CrossedScores
 from contamination.study.row_pools import BENCHMARKS, DOSES
@@ -68,7 +68,7 @@ def bars(pools: list[CrossedScores], dose: int) -> list[int]:
 
 def named(pools: list[CrossedScores], dose: int) -> list[list[float]]:
     """Shares of seen and of held-out rows above each threshold, each model with its own."""
-    found = [[rates.rates_by_model(pool, dose, share) for pool in pools] for share in ACCUSED]
+    found = [[power.rates_by_model(pool, dose, share) for pool in pools] for share in ACCUSED]
     return np.mean(found, axis=(1, 3)).T.tolist()
 
 

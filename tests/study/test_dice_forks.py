@@ -15,7 +15,7 @@ from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import training_stream
 from contamination.study import dice_forks as arm
-from contamination.study import row_pools
+from contamination.study import row_pools, store
 from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.dice_forks import (
     CLAIMED,
@@ -309,7 +309,7 @@ def test_a_part_is_written_and_read_back(tmp_path, monkeypatch):
     for seed in (300, 301):
         about = {"protocol_sha256": "of the page"}
         arm.write_part(tmp_path, f"{arm.NAME}_{seed}", about, seed)
-    table, made_by = arm.read_parts(tmp_path)
+    table, made_by = store.read_all(arm.NAME, "comparisons", tmp_path)
     assert [about["base_seed"] for about in made_by] == [300, 301]
     assert all(about["protocol_sha256"] == "of the page" for about in made_by)
     expected = scored(None, 301)[0]

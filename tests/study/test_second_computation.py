@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.study import detection, length, placement, power, rates, reference_attack, store
+from contamination.study import detection, length, placement, power, reference_attack, store
 from contamination.study.scores import read_scores
 
 SIZES = ((1, 60), (4, 60), (16, 60), (0, 300))
@@ -122,7 +122,7 @@ def test_every_copy_has_a_step_and_each_equal_part_of_the_training_has_one():
 
 def test_rates_at_each_models_own_threshold(both):
     scores, frame = both
-    table = rates.true_positive_rates(frame[frame["detector"].isin(["Min-k% Prob", "PPL"])])
+    table = power.true_positive_rates(frame[frame["detector"].isin(["Min-k% Prob", "PPL"])])
     for copies, n_false in ((1, 15), (16, 3)):
         shares = []
         for (name, benchmark, seed), values in scores.items():

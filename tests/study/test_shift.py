@@ -233,7 +233,7 @@ def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(shift, "detectors_by_benchmark", lambda lab: by_benchmark)
     monkeypatch.setattr(shift, "N_DRAWS", 1)
     shift.write_part(tmp_path, "shift_300", {"protocol_sha256": "of the page"}, SEED)
-    sets, made_by = shift.read_parts(tmp_path)
+    sets, made_by = store.read_all(shift.NAME, "sets", tmp_path)
     assert list(sets) == [*shift.COLUMNS, "base_seed"] and len(sets) == len(asked) * 7
     assert sets["base_seed"].eq(SEED).all() and sets[["n_a", "n_b"]].eq(60).all(axis=None)
     assert not sets.isna().any(axis=None)

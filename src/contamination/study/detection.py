@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,21 +62,6 @@ N_JOINT_REDEALS = N_REDEALS  # of the exact test
 ATTACK = f"reference attack ({reference_attack.LIRA})"
 
 
-class ExposureAucs(NamedTuple):
-    """AUCs of one detector at one exposure."""
-
-    estimate: Estimate
-    by_model: np.ndarray  # mean over benchmarks, shape (n_models,)
-    p_values: np.ndarray  # of every model and benchmark
-
-
-def exposure_aucs(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
-    """AUC at one exposure, averaged over pools, with its interval and all single p-values."""
-    parts = mean_auc_left_out(pools, exposure)
-    p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
-    return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
-
-
 def share_pct(
     shares: pd.DataFrame, benchmarks: Sequence[str], kind: str, form: str, copies: int
 ) -> float:
@@ -100,7 +84,10 @@ def auc_rows(
     for detector in detectors:
         pools = crossed_scores(frame, detector, kind)
         for exposure, group in exposures(kind).items() if pools else ():
-            found = exposure_aucs([*pools.values()], exposure)
+            parts = mean_auc_left_out(pools.values(), exposure)
+            p_values = np.concatenate(
+                [permutation_p_by_model(pool, exposure) for pool in pools.values()]
+            )
             yield {
                 "detector": display_name(detector),
                 "access": ACCESS.get(detector, ""),
@@ -108,13 +95,13 @@ def auc_rows(
                 "exposure": group.form,
                 "copies": group.copies,
                 "row_share_pct": share_pct(shares, [*pools], kind, group.form, group.copies),
-                "n_models": len(found.by_model),
+                "n_models": len(parts.by_model),
                 "n_rows": sum(int((of.copies[0] == exposure).sum()) for of in pools.values()),
                 "n_held_out": sum(int((of.copies[0] == HELD_OUT).sum()) for of in pools.values()),
-                **auc_columns(found.estimate, found.by_model),
-                "n_tests": len(found.p_values),
-                "n_flagged": int((found.p_values <= ALPHA).sum()),
-                "p_value": stouffer(found.p_values),
+                **auc_columns(interval_left_out(parts), parts.by_model),
+                "n_tests": len(p_values),
+                "n_flagged": int((p_values <= ALPHA).sum()),
+                "p_value": stouffer(p_values),
             }
 
 

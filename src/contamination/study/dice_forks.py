@@ -274,11 +274,6 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts of the arm: ``compare``'s tables with a column base_seed, and what made each."""
-    return store.read_all(NAME, "comparisons", folder)
-
-
 # What follows
 
 
@@ -317,7 +312,7 @@ def _by_base(comparisons: pd.DataFrame, comparison: str) -> np.ndarray:
 
 
 def verdicts(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """The three claims over base models, from ``read_parts``' table.
+    """The three claims over base models, from ``compare``'s tables with a column base_seed.
 
     Returns:
         Columns claim, n_bases, auc, ci_low, ci_high, test, p_value, p_adjusted (Holm over the

@@ -13,7 +13,6 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
@@ -242,16 +241,3 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
                 }
             )
     return rows
-
-
-def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """``exposure`` as a table, averaged over benchmarks; held-out rows left out.
-
-    Returns:
-        pool, form, copies, n_rows (of one benchmark), tokens_per_row (of one copy), row_share_pct
-        and group_share_pct: one row and its group with all copies, of all training tokens.
-    """
-    seen = shares[shares["copies"] > 0]
-    groups = seen.groupby(["pool", "form", "copies"], sort=False)
-    numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
-    return groups[numbers].mean().astype({"n_rows": int}).reset_index()

@@ -290,11 +290,6 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     store.write_tables(folder, name, {"sets": sets.astype(small)}, {**made_by, **about})
 
 
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts: ``COLUMNS`` with a column base_seed, and what made each part."""
-    return store.read_all(NAME, "sets", folder)
-
-
 # Verdicts
 
 
