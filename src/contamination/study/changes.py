@@ -13,7 +13,6 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
-from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     Estimate,
@@ -30,7 +29,6 @@ from contamination.study.scores import (
     crossed_scores,
     detectors_of,
     display_name,
-    log_probabilities,
     seeds_of,
 )
 
@@ -183,17 +181,3 @@ def larger_losses(
         small, large = losses[seed][last:].mean(), by_step[last:].mean()
         rows.append({"base_seed": seed, "loss": small, "loss_larger": large})
     return pd.DataFrame(rows).assign(holds=lambda t: t["loss_larger"] < t["loss"])
-
-
-def held_out_losses(frame: pd.DataFrame) -> pd.Series:
-    """Loss on the rows that a base model never saw, nats per token, mean over benchmarks, by seed.
-
-    What a model learned of the benchmarks' language and not of single rows.
-    """
-    by_pool = [
-        np.where(pool.copies == HELD_OUT, -pool.scores, 0).sum(axis=1)
-        / (pool.copies == HELD_OUT).sum(axis=1)
-        for pool in log_probabilities(frame).values()
-    ]
-    index = pd.Index(seeds_of(frame), name="base_seed")
-    return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")
