@@ -40,10 +40,8 @@ LAST_SHARE = 0.1  # of the steps of a training, over which its loss is compared
 def indirect(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """F2: which detectors find rows of which the model saw another form; one benchmark.
 
-    Returns:
-        a row for each detector and form: detector to p_value as in ``detection.detection``,
-        p_adjusted (Holm over the table), verdict, and verbatim_auc of the same benchmark's rows
-        that were seen verbatim as often.
+    A row for each detector and form, with Stouffer's p and Holm's correction over the table;
+    verbatim_auc is of the same benchmark's rows that were seen verbatim as often.
     """
     rows = [*auc_rows(frame, shares, detectors_of(frame), INDIRECT)]
     table = of_auc(rows, CLAIMS[INDIRECTLY])
@@ -84,14 +82,9 @@ def t_test_p(estimate: Estimate, n_models: int) -> float:
 def later(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """F3: how much the AUC falls when the model goes on with clean text.
 
-    The AUC of the same rows under the same base model before minus after, averaged over
-    benchmarks. p is of a two-sided t test with the larger of the two standard errors.
-
-    Returns:
-        a row for each detector, length of the later training and number of copies: detector,
-        later_tokens, copies, row_share_pct, n_models, auc_before, auc_after, fall, ci_low, ci_high,
-        fall_min and fall_max over models, se_models, se_rows, n_tests, p_value, p_adjusted (Holm
-        over the table), verdict.
+    A row for each detector, length of the later training and number of copies. fall: the AUC of
+    the same rows under the same base model before minus after, averaged over benchmarks. p is of
+    a two-sided t test with the larger of the two standard errors.
     """
     rows = []
     for detector in detectors_of(frame, OF_LATER):
@@ -131,10 +124,8 @@ def larger(frame: pd.DataFrame, of_larger: pd.DataFrame, losses: pd.DataFrame) -
         losses: ``larger_losses`` of these models.
 
     Returns:
-        detector, benchmarks, copies, n_models, auc and auc_larger of the models that have both,
-        larger_low and larger_high (of auc_larger), difference (larger minus not), ci_low, ci_high,
-        difference_min and difference_max over models, se_models, se_rows, n_tests, p_value,
-        p_adjusted (Holm over the table), verdict.
+        a row for each detector and number of copies: auc and auc_larger of the models that have
+        both, and their difference (larger minus not) with the interval and p of ``later``.
     """
     same, rows = frame[frame["base_seed"].isin(seeds_of(of_larger))], []
     for detector in detectors_of(of_larger):

@@ -207,12 +207,9 @@ def detection(
         detectors: a family; all of the protocol that were asked, if None.
 
     Returns:
-        a row for each detector and number of copies: detector, access, benchmarks, exposure,
-        copies, row_share_pct (one row with its copies, of all training tokens), n_models, n_rows
-        and n_held_out of one model, auc, ci_low, ci_high, auc_min and auc_max over models,
-        se_models, se_rows, n_tests, n_flagged (single models and benchmarks with p <= 0.05);
-        as registered p_value (Stouffer), p_adjusted (Holm over the table), verdict_registered; and
-        p_joint (exact), p_joint_adjusted and verdict.
+        a row for each detector and number of copies; docs/columns.csv says what its columns mean.
+        As registered: p_value (Stouffer), p_adjusted (Holm over the table), verdict_registered; by
+        the exact test: p_joint, p_joint_adjusted and verdict.
     """
     asked = detectors_of(frame) if detectors is None else detectors
     rows = [*auc_rows(frame, shares, asked, ROWS)]
@@ -222,9 +219,8 @@ def detection(
 def controls(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """The three controls, asked as detectors are: none of them may be found.
 
-    Returns:
-        the columns of ``detection``; holds in place of the verdicts, by the same exact test and
-        with Holm's correction over the controls' own rows.
+    Columns as ``detection``; holds in place of the verdicts, by the same exact test and with
+    Holm's correction over the controls' own rows.
     """
     table = detection(frame, shares, detectors_of(frame, CONTROLS))
     holds = table["p_joint_adjusted"] > ALPHA
@@ -248,11 +244,10 @@ def reference(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """The reference attack, which knows what the other base models saw; outside the families.
 
     Returns:
-        a row for each form of the attack and number of copies: form, is_exploratory, copies,
-        row_share_pct, n_models, n_rows, auc, ci_low, ci_high, auc_min, auc_max, se_models,
-        se_rows, p_value (999 joint re-deals); and for LiRA best_detector (of those asked on all
-        benchmarks), lead (LiRA's AUC minus that detector's), lead_low, lead_high. No verdict.
-        ValueError where there are so few models that a row has no shadow model.
+        a row for each form of the attack and number of copies, without a verdict; p_value is of
+        999 joint re-deals. For LiRA also best_detector (of those asked on all benchmarks) and its
+        lead over that detector. ValueError where there are so few models that a row has no shadow
+        model.
     """
     pools, rows = attack_pools(frame), []
     benchmarks = [*log_probabilities(frame)]

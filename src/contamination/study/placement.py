@@ -159,9 +159,8 @@ def timing(frame: pd.DataFrame, detectors: Sequence[str] = (MIN_K, *CONTROLS[:2]
     models stay those of all models there. No verdict: the table is exploratory.
 
     Returns:
-        a row for each detector, then for the reference attack where it is defined: detector,
-        part (1 to 5, or "last minus first"), n_models, n_rows (mean of one model), auc (or the
-        difference of two), ci_low, ci_high.
+        a row for each detector, then for the reference attack where it is defined, and each part
+        (1 to 5, or "last minus first", where auc is the difference of two).
     """
     asked = {
         display_name(name): parts_of_training(crossed_scores(frame, name), frame)
@@ -342,11 +341,7 @@ SHOWN_TOO = (PPL.name, *CONTROLS[:2])
 
 
 def by_tenth(stored: pd.DataFrame) -> pd.DataFrame:
-    """AUC of rows seen once by the tenth of the training in which their copy lies.
-
-    Returns:
-        schedule, detector, tenth (1 to 10), n_models, n_rows (of one model), auc, ci_low, ci_high.
-    """
+    """AUC of rows seen once by the tenth (1 to 10) of the training in which their copy lies."""
     rows = []
     for schedule in SCHEDULES:
         for detector in (*ASKED, *SHOWN_TOO):
@@ -363,10 +358,8 @@ def by_tenth(stored: pd.DataFrame) -> pd.DataFrame:
 def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
     """The registered difference: AUC of the last three tenths minus that of the first three.
 
-    Returns:
-        schedule, detector, n_models, early, late (AUCs), difference, ci_low, ci_high, p,
-        p_adjusted (Holm over the registered rows, NaN for others), verdict (None for others).
-        A registered row that is undefined has the verdict *not run*, and counts as p = 1.
+    p_adjusted (Holm) and verdict are of the registered rows alone. A registered row that is
+    undefined has the verdict *not run*, and counts as p = 1.
     """
     rows = []
     for schedule in SCHEDULES:
@@ -398,8 +391,7 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
 def schedules_differ(stored: pd.DataFrame) -> pd.DataFrame:
     """The endpoint under the falling rate minus that under the constant one, paired by seed.
 
-    Returns:
-        detector, n_pairs, difference, ci_low, ci_high and p (all sign flips, two-sided).
+    p is of all sign flips, two-sided.
     """
     rows = []
     for detector in ASKED:

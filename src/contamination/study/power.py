@@ -69,9 +69,8 @@ def rows_table(aucs: pd.DataFrame) -> pd.DataFrame:
         aucs: detector, models, copies, auc, ci_low, ci_high.
 
     Returns:
-        the same with d_prime, d_prime_per_copy, rows_needed (80 % power), rows_low and rows_high
-        (at the ends of the interval; infinite where it reaches one half), and power_60 and
-        power_200.
+        the same with the distance, the rows needed for 80 % power (rows_low and rows_high at the
+        ends of the interval; infinite where it reaches one half), and the power of some rows.
     """
     d = distance(aucs["auc"])
     table = aucs.assign(d_prime=d, d_prime_per_copy=d / aucs["copies"])
@@ -106,8 +105,7 @@ def true_positive_rates(frame: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         a row for each detector, number of copies and false-positive rate, the reference attack
-        last: detector, copies, fpr, n_models, tpr, ci_low, ci_high (``crossed_interval``), and
-        fpr_found, the share of held-out rows above the threshold, which ties make smaller.
+        last. fpr_found: the share of held-out rows above the threshold, which ties make smaller.
     """
     asked = {
         display_name(name): [*crossed_scores(frame, name).values()]

@@ -300,14 +300,13 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         sets: ``COLUMNS`` and base_seed.
 
     Returns:
-        A row for each detector, shift and benchmark: n_sets; rate_a and rate_b, shares of pairs
-        with p_a or p_b of at most 0.05; suspect ("A" or "B") and rate, the worse of the two, with
-        its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
-        at most 0.05", exact binomial at the effective number of sets, times two for the two
-        directions, and adjusted by Holm over the family; holds: whether the detector keeps its
-        level, empty where that is open. What is ``EXPLORATORY`` is outside the family and empty.
-        The controls are a family of their own: length must give false verdicts where lengths
-        differ, noise and the distance of the weights nowhere.
+        A row for each detector, shift and benchmark; docs/columns.csv says what its columns mean.
+        rate: the worse of both directions, with one-sided 95 % limits low and high. p_value of
+        "the rate is at most 0.05": exact binomial at the effective number of sets, times two for
+        the two directions. holds: whether the detector keeps its level, empty where that is open.
+        What is ``EXPLORATORY`` is outside the family and empty. The controls are a family of their
+        own: length must give false verdicts where lengths differ, noise and the distance of the
+        weights nowhere.
     """
     rows = []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):

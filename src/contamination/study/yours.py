@@ -170,10 +170,7 @@ def compare(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
         frame: must hold the control *length* too.
 
     Returns:
-        detector, n_models; auc, ci_low and ci_high at each number of copies (``auc_1``, ...);
-        auc_early and auc_late of rows seen once in the first and the last fifth of the training;
-        alarms and alarms_maximum, the shares of false alarms where two unseen sets differ by one
-        standard deviation of the length, and by as much as they can.
+        the columns that docs/ledger_card.md explains.
     """
     alarms = length.false_alarms(frame, detectors).set_index(["detector", "difference"])["rate"]
     parts = placement.timing(frame, detectors).set_index(["detector", "part"])["auc"]
