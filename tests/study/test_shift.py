@@ -219,7 +219,7 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
     assert table["p_a"].tolist() == pytest.approx([1 / 20, share_a, 1], abs=0.02)
     assert table["p_b"].tolist() == pytest.approx([1, share_b, 1], abs=0.02)
     broken = Detector("broken", LOG_PROBABILITIES, lambda lm, rows: np.full(6, np.nan))
-    with pytest.raises(ValueError, match="broken: 6 rows of Topics S need one finite score each"):
+    with pytest.raises(ValueError, match="broken gives NaN or infinity for 6 rows"):
         shift.score_pair(None, pair, [broken], SEED)
 
 

@@ -61,11 +61,13 @@ def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
 def checked_scores(name: str, values: Any, rows: Rows) -> np.ndarray:
     """What a detector returned, if it is one finite score for each row; else a ValueError."""
     scores = np.asarray(values, dtype=float)
-    if scores.shape != (len(rows),) or not np.isfinite(scores).all():
+    if scores.shape != (len(rows),):
         raise ValueError(
-            f"{name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite score "
-            f"each, got an array of shape {scores.shape}"
+            f"{name} needs one score for each of {len(rows)} rows, got an array of shape "
+            f"{scores.shape}"
         )
+    if n_undefined := int((~np.isfinite(scores)).sum()):
+        raise ValueError(f"{name} gives NaN or infinity for {n_undefined} rows: give finite scores")
     return scores
 
 

@@ -20,7 +20,7 @@ from contamination.lab import world
 from contamination.models.loading import CausalLM
 from contamination.study import length, placement, pretraining, row_pools, store
 from contamination.study.crossed import interval_left_out, mean_auc_left_out
-from contamination.study.interface import ACCESSES, Detector, Rows
+from contamination.study.interface import ACCESSES, Detector, Rows, checked_scores
 from contamination.study.row_pools import ROWS
 from contamination.study.scores import (
     EVERY,
@@ -90,16 +90,7 @@ def _scores(detector: Detector, lm: CausalLM | StoredModel, rows: Rows) -> np.nd
         if isinstance(lm, StoredModel) and isinstance(error, AttributeError):
             needs = ": it needs the models themselves, not their tokens: run make ledger"
         raise ValueError(f"{detector.name} raises {_line(error)}{needs}") from error
-    if scores.shape != (len(rows),):
-        shape = f"an array of shape {scores.shape}"
-        raise ValueError(
-            f"{detector.name} needs one score for each of {len(rows)} rows, got {shape}"
-        )
-    if n_undefined := int((~np.isfinite(scores)).sum()):
-        raise ValueError(
-            f"{detector.name} gives NaN or infinity for {n_undefined} rows: give finite scores"
-        )
-    return scores
+    return checked_scores(detector.name, scores, rows)
 
 
 def _line(error: Exception) -> str:
