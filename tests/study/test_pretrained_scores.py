@@ -42,7 +42,7 @@ def test_scores_stand_beside_their_row_and_its_deal(monkeypatch):
 @pytest.mark.parametrize("bad", [lambda n: np.zeros(n - 1), lambda n: np.full(n, np.nan)])
 def test_a_score_for_each_row_or_one_line(monkeypatch, bad):
     detector = Detector("broken", LOG_PROBABILITIES, lambda lm, rows: bad(len(rows)))
-    with pytest.raises(ValueError, match="broken .* 8 rows"):
+    with pytest.raises(ValueError, match=r"broken .* 8 rows"):
         pretrained.score_models(fake_models(monkeypatch), [detector])
 
 
