@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_pretraining import SEEDS, made_scores, made_shares
+from made_pretraining import SEEDS, copies_of, made_scores, made_shares
 from notebook_files import ROOT
 from scipy import stats
 
@@ -78,9 +78,9 @@ def test_forms_that_are_seen_in_as_many_copies_are_told_apart():
     for of_model in numbers:
         assert np.bincount(of_model).tolist() == [120, 60, 60, 60, 60]
     pool = next(pool for pool in row_pools.pools() if pool.kind == row_pools.INDIRECT)
-    assert (pool.copies(300) == 16).tolist() == (numbers[0] == 2).tolist()
+    assert (copies_of(pool, 300) == 16).tolist() == (numbers[0] == 2).tolist()
     rows = scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
-    assert rows[3].tolist() == row_pools.pools()[0].copies(SEEDS[3]).tolist()
+    assert rows[3].tolist() == copies_of(row_pools.pools()[0], SEEDS[3]).tolist()
 
 
 def test_parts_that_lack_a_row_are_refused():

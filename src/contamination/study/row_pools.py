@@ -105,11 +105,6 @@ class Pool:
         sizes = {group.name: group.size for group in self.groups}
         return assign(base_seed, self.benchmark, self.kind, sizes)
 
-    def copies(self, base_seed: int) -> np.ndarray:
-        """Copies that a base model sees of every row, in any form; shape (n_rows,)."""
-        by_name = {group.name: group.copies for group in self.groups}
-        return np.array([by_name[name] for name in self.assigned(base_seed)])
-
     def doses(self, base_seed: int) -> list[Dose]:
         """What a base model sees of the pool."""
         assigned = self.assigned(base_seed)
