@@ -89,11 +89,9 @@ def larger_detectors_of(benchmark: str, of_tokens: Sequence[Detector]) -> tuple[
 def score_model(
     folder: Path, model: str, detectors: Mapping[Pool, Sequence[Detector]]
 ) -> tuple[pd.DataFrame, list[dict]]:
-    """Scores of every row of some pools under one model, and the seconds of each detector.
+    """``COLUMNS`` of every row of some pools under one model, and the seconds of each detector.
 
-    Returns:
-        ``COLUMNS``; and detector, model, benchmark, pool, n_rows, seconds. ValueError for a score
-        that is undefined.
+    ValueError for a score that is undefined.
     """
     lm, tables, seconds = load_causal_lm(folder), [], []
     for pool, asked in detectors.items():
@@ -104,8 +102,7 @@ def score_model(
             about |= {"benchmark": pool.benchmark, "pool": pool.kind}
             table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
             tables.append(table.assign(**about)[COLUMNS])
-            spent = {"n_rows": len(values), "seconds": time.perf_counter() - start}
-            seconds.append(about | spent)
+            seconds.append({"detector": detector.name, "seconds": time.perf_counter() - start})
     return pd.concat(tables, ignore_index=True), seconds
 
 
