@@ -17,7 +17,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.dcq import controls, quizzes
-from contamination.study import pretraining, rates, scores, timing
+from contamination.study import placement, power, pretraining, scores
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import CrossedScores
 from contamination.study.row_pools import BENCHMARKS, DOSES
@@ -68,7 +68,7 @@ def bars(pools: list[CrossedScores], dose: int) -> list[int]:
 
 def named(pools: list[CrossedScores], dose: int) -> list[list[float]]:
     """Shares of seen and of held-out rows above each threshold, each model with its own."""
-    found = [[rates.rates_by_model(pool, dose, share) for pool in pools] for share in ACCUSED]
+    found = [[power.rates_by_model(pool, dose, share) for pool in pools] for share in ACCUSED]
     return np.mean(found, axis=(1, 3)).T.tolist()
 
 
@@ -87,13 +87,14 @@ def dial(tables: Path) -> dict:
     detectors, found = shown_detectors(frames.values()), {}
     for size, frame in frames.items():
         found[size] = {}
-        by_part = timing.timing(frame, detectors).set_index(["detector", "part"])
+        by_part = placement.timing(frame, detectors).set_index(["detector", "part"])
         for detector in detectors:
             of_benchmark = scores.crossed_scores(frame, detector)
-            pools, parts = [*of_benchmark.values()], timing.parts_of_training(of_benchmark, frame)
+            pools = [*of_benchmark.values()]
+            parts = placement.parts_of_training(of_benchmark, frame)
             shown = scores.display_name(detector)
             groups = {str(dose): group(pools, dose, aucs.loc[size, shown, dose]) for dose in DOSES}
-            for part in range(1, timing.N_PARTS + 1):
+            for part in range(1, placement.N_PARTS + 1):
                 groups[f"1/{part}"] = group(parts, part, by_part.loc[shown, str(part)])
             found[size][shown] = {
                 "groups": groups,

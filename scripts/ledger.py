@@ -8,7 +8,6 @@
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
-    python scripts/ledger.py --study pairs            # five more pairs of that model
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
@@ -31,11 +30,10 @@ from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
     placement,
-    positions,
     pretrained,
-    pretrained_pairs,
     pretraining,
     row_pools,
+    scores,
     shift,
     store,
     tokens,
@@ -62,7 +60,7 @@ STUDIES = {
     pretraining.LARGER: Study(
         row_pools.BASE_SEEDS, "protocol_larger.md", pretraining.write_larger_part
     ),
-    positions.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", positions.write_part),
+    scores.POSITIONS: Study(row_pools.BASE_SEEDS, "protocol_2.md", placement.write_positions),
     tokens.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", tokens.write_part),
     placement.NAME: Study(
         (placement.REFERENCE, *placement.BASE_SEEDS), "protocol_3.md", placement.write_part
@@ -71,12 +69,6 @@ STUDIES = {
     dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
-    ),
-    pretrained_pairs.NAME: Study(
-        pretrained_pairs.CONFIRMATORY,
-        "protocol_2.md",
-        pretrained_pairs.write_unit,
-        pretrained_pairs.plan,
     ),
 }
 

@@ -18,6 +18,12 @@ GAINS = {1: 0.0, 4: 0.6, 16: 2.5}
 INDIRECT_GAINS = {1: 0.0, 2: 0.4, 3: 0.8, 4: 1.6}  # by the number of ``exposures``
 
 
+def copies_of(pool: row_pools.Pool, base_seed: int) -> np.ndarray:
+    """Copies that a base model sees of every row of a pool, in any form; shape (n_rows,)."""
+    by_name = {group.name: group.copies for group in pool.groups}
+    return np.array([by_name[name] for name in pool.assigned(base_seed)])
+
+
 def made_scores(
     detectors: Sequence[str] = ("PPL", "Zlib", "n-gram coverage", "noise"),
     seeds: Sequence[int] = SEEDS,

@@ -1,13 +1,10 @@
 """The protocol: p values and false alarms by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from contamination.study import protocol
-
-NAN = np.nan
 
 
 @pytest.mark.parametrize(
@@ -35,47 +32,6 @@ def test_no_deal_as_good_is_a_p_of_one_in_ten_thousand_and_never_zero():
     is_read = np.arange(80) < 40
     assert protocol.permutation_p(is_read.astype(float), is_read) == 1 / 10_000
     assert protocol.permutation_p(-is_read.astype(float), is_read) == 1
-
-
-def one_set(scores, **columns):
-    n = len(scores)
-    key = {"detector": "A", "unit": 0, "benchmark": "topics", "model": "dosed"}
-    key |= {"condition": "verbatim", "copies": 3} | columns
-    is_read = np.arange(n) < n // 2
-    return pd.DataFrame({"row": np.arange(n), "is_read": is_read, "score": scores}).assign(**key)
-
-
-def test_sets_by_hand():
-    # Pairs of a read and an unread row: 3 > 2, 3 > 0, 1 < 2, 1 > 0.
-    sets = protocol.sets_of(one_set([3.0, 1.0, 2.0, 0.0]))
-    assert list(sets) == protocol.SET_COLUMNS
-    row = sets.iloc[0]
-    assert (row["n_read"], row["n_unread"], row["value"]) == (2, 2, 0.75)
-    assert row["p"] == pytest.approx(2 / 6, abs=0.015)
-    assert np.isnan(row["own_p"])
-
-
-def test_a_set_has_its_p_whatever_else_is_there_and_in_any_order():
-    generator = np.random.default_rng(0)
-    frames = [one_set(generator.normal(size=40), unit=unit) for unit in range(3)]
-    alone = protocol.sets_of(pd.concat(frames))
-    later = [one_set(generator.normal(size=40), unit=unit, detector="0") for unit in range(3)]
-    both = protocol.sets_of(pd.concat([*later, *frames]).sample(frac=1, random_state=0))
-    pd.testing.assert_frame_equal(both[both["detector"] == "A"].reset_index(drop=True), alone)
-    # Equal scores under another key are re-dealt in another order.
-    again = [
-        protocol.permutation_p(frames[0]["score"], frames[0]["is_read"], (k,)) for k in range(9)
-    ]
-    assert len(set(again)) > 1 and np.ptp(again) < 0.03
-
-
-def test_sets_refuse_what_has_no_auc():
-    with pytest.raises(ValueError, match="two scores"):
-        protocol.sets_of(pd.concat([one_set([1.0, 0.0])] * 2))
-    with pytest.raises(ValueError, match="1 of 2 scores are undefined"):
-        protocol.sets_of(one_set([NAN, 0.0]))
-    with pytest.raises(ValueError, match="needs members and non-members"):
-        protocol.sets_of(one_set([1.0, 0.0]).assign(is_read=True))
 
 
 @pytest.mark.parametrize("n_levels", [2, 1000])

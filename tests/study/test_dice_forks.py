@@ -16,7 +16,7 @@ from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import training_stream
 from contamination.study import dice_forks as arm
-from contamination.study import row_pools
+from contamination.study import row_pools, store
 from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.dice_forks import (
     CLAIMED,
@@ -245,18 +245,18 @@ def test_the_interval_is_that_of_a_t_test_with_nine_degrees_of_freedom():
     aucs = np.array([0.6, 0.7] * 5)
     one = arm.over_bases(aucs)
     error = 0.05 * np.sqrt(10 / 9) / np.sqrt(10)  # mean 0.65, deviations of 0.05
-    assert one.auc == pytest.approx(0.65) and one.test == "t test"
-    assert (one.low, one.high) == pytest.approx((0.65 - 2.262157 * error, 0.65 + 2.262157 * error))
-    assert one.p_value == pytest.approx(stats.ttest_1samp(aucs, 0.5).pvalue)
-    assert arm.over_bases(np.array([1.0] * 9 + [0.9])).high == 1
+    assert one["auc"] == pytest.approx(0.65) and one["test"] == "t test"
+    ends = 0.65 - 2.262157 * error, 0.65 + 2.262157 * error
+    assert (one["ci_low"], one["ci_high"]) == pytest.approx(ends)
+    assert one["p_value"] == pytest.approx(stats.ttest_1samp(aucs, 0.5).pvalue)
+    assert arm.over_bases(np.array([1.0] * 9 + [0.9]))["ci_high"] == 1
 
 
 def test_equal_numbers_take_a_sign_test():
     one = arm.over_bases(np.ones(10))
-    assert (one.test, one.p_value) == ("sign test", 2 / 1024) and np.isnan(
-        [one.low, one.high]
-    ).all()
-    assert arm.over_bases(np.full(10, 0.5)).p_value == 1
+    assert (one["test"], one["p_value"]) == ("sign test", 2 / 1024)
+    assert np.isnan([one["ci_low"], one["ci_high"]]).all()
+    assert arm.over_bases(np.full(10, 0.5))["p_value"] == 1
 
 
 SPREAD = np.linspace(-0.04, 0.04, 10)
@@ -310,7 +310,7 @@ def test_a_part_is_written_and_read_back(tmp_path, monkeypatch):
     for seed in (300, 301):
         about = {"protocol_sha256": "of the page"}
         arm.write_part(tmp_path, f"{arm.NAME}_{seed}", about, seed)
-    table, made_by = arm.read_parts(tmp_path)
+    table, made_by = store.read_all(arm.NAME, "comparisons", tmp_path)
     assert [about["base_seed"] for about in made_by] == [300, 301]
     assert all(about["protocol_sha256"] == "of the page" for about in made_by)
     expected = scored(None, 301)[0]

@@ -1,12 +1,13 @@
-"""The spot check of the pretraining study: first training steps again, and what the check says."""
+"""The spot check: first training steps again, what it says, and what the ledger refuses."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from contamination.core import storage
 from contamination.lab import training
-from contamination.study import first_steps, pretraining, spot_check, store
-from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+from contamination.study import first_steps, pretraining, store
+from contamination.study.first_steps import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 STORED = {"a": np.array([8.0, 7.5, 7.0, 6.9]), "b": np.array([8.1, 7.3, 7.1, 6.8])}
 
@@ -41,14 +42,14 @@ def test_which_model_is_drawn_depends_on_the_scores_and_not_on_the_order_of_file
 def ledger(tmp_path, monkeypatch):
     """Two stored parts, and a training that gives what a test says."""
     monkeypatch.setattr(first_steps.row_pools, "the_lab", lambda: None)
-    monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
+    monkeypatch.setattr(store, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
     monkeypatch.setattr(first_steps.row_pools, "base_recipe", lambda lab, seed: (seed, "texts"))
     monkeypatch.setattr(training, "recipe_hash", lambda recipe: f"hash of {recipe}")
     for seed, losses in zip((300, 301), STORED.values(), strict=True):
         about = {
             "base_seed": seed,
-            "world": spot_check.world_of(None),
-            "environment": spot_check.environment(),
+            "world": store.world_of(None),
+            "environment": store.environment(),
             "models": {pretraining.PRETRAINED: {"recipe_hash": f"hash of {seed}"}},
         }
         tables = {"losses": pd.DataFrame({"loss": losses.astype("float32")})}
@@ -66,7 +67,7 @@ def test_a_model_with_the_same_losses_holds(ledger):
     assert (row["reason"], row["outcome"], row["holds"]) == (SAME, "reproduced", True)
     assert (row["n_scores"], row["largest_difference"]) == (3, 0)
     assert row["environment"] == "the ledger's"
-    assert list(first_steps.check(0).columns) == spot_check.COLUMNS
+    assert list(first_steps.check(0).columns) == first_steps.COLUMNS
 
 
 def test_another_loss_stops_the_run(ledger, monkeypatch):
@@ -75,11 +76,37 @@ def test_another_loss_stops_the_run(ledger, monkeypatch):
     table = first_steps.check(3, ledger)
     assert table["reason"].tolist() == [ALTERED] and not table["holds"].any()
     with pytest.raises(ValueError, match="the ledger does not match the code"):
-        spot_check.require(table)
+        first_steps.require(table)
 
 
 def test_other_packages_make_another_world_and_other_code_another_recipe(ledger, monkeypatch):
     monkeypatch.setattr(training, "recipe_hash", lambda recipe: "another")
     assert first_steps.check(3, ledger)["reason"].tolist() == [RECIPE]
-    monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "H", "packages": "P"})
+    monkeypatch.setattr(store, "world_of", lambda lab: {"hashes": "H", "packages": "P"})
     assert first_steps.check(3, ledger)["reason"].tolist() == [WORLD]
+
+
+def test_other_texts_are_another_world_only_with_other_packages():
+    there = {"hashes": {"background": "a"}, "packages": {"numpy": "1"}}
+    assert not first_steps.is_another_world(there, there)
+    assert not first_steps.is_another_world(there | {"packages": {"numpy": "2"}}, there)
+    assert not first_steps.is_another_world(there | {"hashes": {"background": "b"}}, there)
+    elsewhere = {"hashes": {"background": "b"}, "packages": {"numpy": "2"}}
+    assert first_steps.is_another_world(elsewhere, there)
+
+
+def test_one_altered_score_is_caught_by_the_checksum(tmp_path):
+    scores = pd.DataFrame({"row": range(9), "score": (np.arange(9) / 7).astype("float32")})
+    for number in (0, 1):
+        store.write_tables(tmp_path, f"tried_{number}", {"scores": scores}, {"base_seed": number})
+    back, made_by = store.read_all("tried", "scores", tmp_path)
+    assert back["base_seed"].tolist() == [0] * 9 + [1] * 9
+    assert [about["base_seed"] for about in made_by] == [0, 1]
+    path = tmp_path / "tried_1_scores.parquet"
+    table = pd.read_parquet(path)
+    table.loc[7, "score"] = np.nextafter(table.loc[7, "score"], np.float32(9))
+    storage.write_parquet(path, table)
+    with pytest.raises(ValueError, match=r"tried_1_scores.* was changed"):
+        store.read_all("tried", "scores", tmp_path)
+    with pytest.raises(FileNotFoundError, match='there is no ledger "unknown"'):
+        store.names("unknown")

@@ -82,8 +82,8 @@ def test_what_is_read_is_what_the_condition_says(quizzes):
 def test_a_row_without_its_label_field_or_an_unknown_unit_is_refused(quizzes):
     with pytest.raises(ValueError, match='no field "label"'):
         deal(quizzes.assign(instance="text: no last field"), 0)
-    with pytest.raises(ValueError, match="no unit 16: they are 0 to 15"):
-        deal(quizzes, 16)
+    with pytest.raises(ValueError, match="no unit 6: they are 0 to 5"):
+        deal(quizzes, 6)
 
 
 def test_the_swap_arm_is_at_chance_whatever_the_models_taste():
@@ -108,6 +108,32 @@ def test_every_row_is_read_as_often_as_said_and_versions_in_turn(quizzes):
     assert order != reading_order(every, 4, 4, seed=2)
 
 
+@pytest.fixture(scope="module")
+def large():
+    """As many rows as were released, so that the assignments are those of the study."""
+    return made_quizzes(dict.fromkeys(NAMES, 100) | {"WNLI": 71})
+
+
+def test_what_the_units_see_is_what_it_was(large):
+    seen = [
+        {name: [one.rows.texts, one.is_read.tolist(), one.read] for name, one in datasets.items()}
+        for datasets in (deal(large, number) for number in UNITS)
+    ]
+    assert storage.hash_of(seen)[:16] == "45a546d885837892"  # when the ledger was made
+
+
+def test_the_units_have_the_assignments_of_the_ledger(large):
+    for name in store.names(pretrained.NAME):
+        tables, about = store.read_tables(name)
+        (number,), scores = about["units"], tables["scores"]
+        assert released_rows.datasets_of(number) == about["datasets"]
+        datasets = deal(large, number)
+        base = scores[scores["model"].eq(c.BASE)]
+        for condition, of_condition in base.groupby("condition"):
+            is_read = of_condition.groupby("row")["is_read"].first().to_numpy()
+            assert (is_read == datasets[condition].is_read).all()
+
+
 # Units
 
 
@@ -130,26 +156,27 @@ def small(base, quizzes, tmp_path, monkeypatch):
 
 
 def test_a_unit_is_written_and_again_with_the_same_scores(small):
-    about = {"protocol_sha256": "of the page"}
-    pretrained.write_unit(small, "pretrained_3", about, 3)
-    first = store.read("pretrained", small)
-    kinds = first.sets.groupby("model")["condition"].agg(set)
+    pretrained.write_unit(small, "pretrained_3", {"protocol_sha256": "of the page"}, 3)
+    first, about = store.read_tables("pretrained_3", small)
+    sets = first["sets"]
+    kinds = sets.groupby("model")["condition"].agg(set)
     everything = {*PAIRED, c.SWAP, c.FRESH}
     assert kinds[c.DOSED] == kinds[c.BASE] == everything
-    at_most = first.sets.query("model == @c.DOSED and copies == 2")["condition"]
+    at_most = sets.query("model == @c.DOSED and copies == 2")["condition"]
     assert set(at_most) == {c.VERBATIM, c.FRESH}
     assert kinds[c.CLEAN] == {c.VERBATIM, c.SWAP, c.FRESH}
     assert kinds[c.ALONE] == kinds[c.LATER] == kinds[c.FULL] == {c.VERBATIM}
-    of_swap = first.sets.query("condition == @c.SWAP")["detector"]
+    of_swap = sets.query("condition == @c.SWAP")["detector"]
     assert set(of_swap) == {OPTION_MARGIN.name, c.TEXT_ALONE}
-    assert first.about["protocol_sha256"] == "of the page" and first.about["units"] == [3]
+    assert about["protocol_sha256"] == "of the page" and about["units"] == [3]
     text = "".join(path.read_text("latin-1") for path in small.glob("pretrained_3*"))
     assert "has row" not in text  # of the rows their numbers alone
     # The trained models are gone, the score cache is left out: all is made anew.
     assert not [*(small / "cache/dice/models").glob("[!.]*")]  # but for its lock
     (small / "cache").rename(small / "before")
-    pretrained.write_unit(small, "pretrained_3", about, 3)
-    pd.testing.assert_frame_equal(store.read("pretrained", small).scores, first.scores)
+    pretrained.write_unit(small, "pretrained_3", {}, 3)
+    again, _ = store.read_tables("pretrained_3", small)
+    pd.testing.assert_frame_equal(again["scores"], first["scores"])
 
 
 def test_the_detectors_of_tokens_share_one_pass(small, base, quizzes, monkeypatch):
@@ -265,5 +292,5 @@ def test_the_page_says_what_the_code_does():
 
 def test_every_part_was_made_under_the_page_that_is_here():
     page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
-    parts = store.parts(pretrained.NAME) if store.has(pretrained.NAME) else []
-    assert all(part.about["protocol_sha256"] == page for part in parts)
+    _, made_by = store.read_all(pretrained.NAME, "sets")
+    assert all(about["protocol_sha256"] == page for about in made_by)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.study import detection, length, power, rates, reference_attack, store, timing
+from contamination.study import detection, length, placement, power, reference_attack, store
 from contamination.study.scores import read_scores
 
 SIZES = ((1, 60), (4, 60), (16, 60), (0, 300))
@@ -94,7 +94,7 @@ def test_aucs_by_the_fifth_of_the_training(both):
         n_steps = json.loads((store.FOLDER / f"positions_{seed}.json").read_text())["n_steps"]
         for row in table[table["pool"].eq("rows")].itertuples():
             steps[seed, row.benchmark, row.row] = (row.step + 0.5) / n_steps
-    table = timing.timing(frame, ["Min-k% Prob"]).set_index(["detector", "part"])
+    table = placement.timing(frame, ["Min-k% Prob"]).set_index(["detector", "part"])
     for part in (1, 5):
 
         def in_part(seed, benchmark, part=part):
@@ -122,7 +122,7 @@ def test_every_copy_has_a_step_and_each_equal_part_of_the_training_has_one():
 
 def test_rates_at_each_models_own_threshold(both):
     scores, frame = both
-    table = rates.true_positive_rates(frame[frame["detector"].isin(["Min-k% Prob", "PPL"])])
+    table = power.true_positive_rates(frame[frame["detector"].isin(["Min-k% Prob", "PPL"])])
     for copies, n_false in ((1, 15), (16, 3)):
         shares = []
         for (name, benchmark, seed), values in scores.items():

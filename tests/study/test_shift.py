@@ -14,10 +14,9 @@ from contamination.lab import passages, world
 from contamination.lab.passages import version_order
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.local import load_causal_lm
+from contamination.study import baselines, protocol, row_pools, shift, store
 from contamination.study import pretraining as arm
-from contamination.study import protocol, row_pools, scoring, shift, store
-from contamination.study.arms import N_CONTEXT
-from contamination.study.interface import LOG_PROBABILITIES, Detector
+from contamination.study.interface import LOG_PROBABILITIES, N_CONTEXT, Detector
 from contamination.study.shift import DATE, DOCSTRINGS, LABELS, LENGTH, NATURALNESS, NONE
 
 SEED = 300
@@ -220,21 +219,21 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
     assert table["p_a"].tolist() == pytest.approx([1 / 20, share_a, 1], abs=0.02)
     assert table["p_b"].tolist() == pytest.approx([1, share_b, 1], abs=0.02)
     broken = Detector("broken", LOG_PROBABILITIES, lambda lm, rows: np.full(6, np.nan))
-    with pytest.raises(ValueError, match="broken: 6 rows of Topics S need one finite score each"):
+    with pytest.raises(ValueError, match="broken gives NaN or infinity for 6 rows"):
         shift.score_pair(None, pair, [broken], SEED)
 
 
 def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(shift.row_pools, "the_lab", lambda: lab)
     monkeypatch.setattr(shift.row_pools, "base_model", lambda lab, seed: tiny)
-    monkeypatch.setattr(shift.spot_check, "environment", lambda: {"torch": "made"})
+    monkeypatch.setattr(shift.store, "environment", lambda: {"torch": "made"})
     monkeypatch.setattr(shift.world, "describe", lambda folder: {"recipe_hash": "of the model"})
-    asked = (*arm.token_detectors(lab), *scoring.CONTROLS)
+    asked = (*arm.token_detectors(lab), *baselines.CONTROLS)
     by_benchmark = dict.fromkeys(("topics", "grade_school", DOCSTRINGS), asked)
     monkeypatch.setattr(shift, "detectors_by_benchmark", lambda lab: by_benchmark)
     monkeypatch.setattr(shift, "N_DRAWS", 1)
     shift.write_part(tmp_path, "shift_300", {"protocol_sha256": "of the page"}, SEED)
-    sets, made_by = shift.read_parts(tmp_path)
+    sets, made_by = store.read_all(shift.NAME, "sets", tmp_path)
     assert list(sets) == [*shift.COLUMNS, "base_seed"] and len(sets) == len(asked) * 7
     assert sets["base_seed"].eq(SEED).all() and sets[["n_a", "n_b"]].eq(60).all(axis=None)
     assert not sets.isna().any(axis=None)
@@ -271,7 +270,7 @@ def test_detectors_are_those_of_the_protocol_on_each_kind_of_rows(lab, tiny, mon
 
 def test_docstrings_need_no_quiz(pairs, lab, tiny):
     pair, lm = pairs[DATE, DOCSTRINGS], load_causal_lm(tiny)
-    asked = [*arm.token_detectors(lab), shift.context.CODEC, *scoring.CONTROLS]
+    asked = [*arm.token_detectors(lab), shift.context.CODEC, *baselines.CONTROLS]
     table, _ = shift.score_pair(lm, pair, asked, SEED)
     assert table["detector"].tolist() == [one.name for one in asked]
 
@@ -349,7 +348,7 @@ def test_fewer_than_five_models_are_open():
 
 
 def test_controls_hold_or_fail():
-    noise, length, weights = (one.name for one in scoring.CONTROLS)
+    noise, length, weights = (one.name for one in baselines.CONTROLS)
     table = judged(
         made_sets([0] * 20, noise),
         made_sets([3] * 20, length, LENGTH),

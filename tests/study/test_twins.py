@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contamination.study import number_twins
-from contamination.study.dc_pdd import dc_pdd_score, log_frequencies
+from contamination.study.baselines import dc_pdd_score, log_frequencies
 from contamination.study.number_twins import SOLVED, SWAPPED, solved_twin, swapped_twin, twins
 
 PROBLEM = "Ann has 12 pens, Bo 3 more.\nanswer: 12 + 3 = 15\n#### 15"

@@ -135,7 +135,7 @@ def test_a_file_becomes_a_part_of_the_ledger(lm, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(row_pools, "pools", lambda: (pool,))
     monkeypatch.setattr(row_pools, "the_lab", lambda: None)
     monkeypatch.setattr(row_pools, "base_model", lambda lab, seed: f"model {seed}")
-    monkeypatch.setattr(yours.spot_check, "world_of", lambda lab: {})
+    monkeypatch.setattr(yours.store, "world_of", lambda lab: {})
     monkeypatch.setattr(yours.world, "describe", lambda folder: {"recipe_hash": folder})
     monkeypatch.setattr(yours.pretraining, "load_causal_lm", lambda folder: lm)
     yours.write_part(tmp_path, f"{yours.NAME}_mine_300", {"protocol_sha256": "p"}, 300, TEMPLATE)

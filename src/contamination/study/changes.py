@@ -13,15 +13,13 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
-from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
-    CrossedScores,
     Estimate,
     LeftOut,
     auc_left_out,
     interval_left_out,
-    mean_left_out,
+    mean_auc_left_out,
 )
 from contamination.study.detection import auc_rows, judged, of_auc, share_pct
 from contamination.study.pretraining import later_name
@@ -31,7 +29,6 @@ from contamination.study.scores import (
     crossed_scores,
     detectors_of,
     display_name,
-    log_probabilities,
     seeds_of,
 )
 
@@ -43,10 +40,8 @@ LAST_SHARE = 0.1  # of the steps of a training, over which its loss is compared
 def indirect(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """F2: which detectors find rows of which the model saw another form; one benchmark.
 
-    Returns:
-        a row for each detector and form: detector to p_value as in ``detection.detection``,
-        p_adjusted (Holm over the table), verdict, and verbatim_auc of the same benchmark's rows
-        that were seen verbatim as often.
+    A row for each detector and form, with Stouffer's p and Holm's correction over the table;
+    verbatim_auc is of the same benchmark's rows that were seen verbatim as often.
     """
     rows = [*auc_rows(frame, shares, detectors_of(frame), INDIRECT)]
     table = of_auc(rows, CLAIMS[INDIRECTLY])
@@ -56,10 +51,6 @@ def indirect(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
         for row in table.itertuples()
     ]
     return table.assign(verbatim_auc=[found.by_model.mean() for found in verbatim])
-
-
-def _aucs(pools: Mapping[str, CrossedScores], copies: int) -> LeftOut:
-    return mean_left_out([auc_left_out(pool, copies) for pool in pools.values()])
 
 
 def _difference_columns(name: str, difference: LeftOut) -> dict[str, float]:
@@ -91,26 +82,21 @@ def t_test_p(estimate: Estimate, n_models: int) -> float:
 def later(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """F3: how much the AUC falls when the model goes on with clean text.
 
-    The AUC of the same rows under the same base model before minus after, averaged over
-    benchmarks. p is of a two-sided t test with the larger of the two standard errors.
-
-    Returns:
-        a row for each detector, length of the later training and number of copies: detector,
-        later_tokens, copies, row_share_pct, n_models, auc_before, auc_after, fall, ci_low, ci_high,
-        fall_min and fall_max over models, se_models, se_rows, n_tests, p_value, p_adjusted (Holm
-        over the table), verdict.
+    A row for each detector, length of the later training and number of copies. fall: the AUC of
+    the same rows under the same base model before minus after, averaged over benchmarks. p is of
+    a two-sided t test with the larger of the two standard errors.
     """
     rows = []
     for detector in detectors_of(frame, OF_LATER):
         before = crossed_scores(frame, detector)
         for copies in DOSES:
             share = share_pct(shares, [*before], ROWS, VERBATIM, copies)
-            of_before = _aucs(before, copies)
+            of_before = mean_auc_left_out(before.values(), copies)
             for n_tokens in LATER_TOKENS:
                 after = crossed_scores(frame, detector, model=later_name(n_tokens))
                 if not after:
                     continue
-                of_after = _aucs(after, copies)
+                of_after = mean_auc_left_out(after.values(), copies)
                 rows.append(
                     {
                         "detector": display_name(detector),
@@ -138,16 +124,14 @@ def larger(frame: pd.DataFrame, of_larger: pd.DataFrame, losses: pd.DataFrame) -
         losses: ``larger_losses`` of these models.
 
     Returns:
-        detector, benchmarks, copies, n_models, auc and auc_larger of the models that have both,
-        larger_low and larger_high (of auc_larger), difference (larger minus not), ci_low, ci_high,
-        difference_min and difference_max over models, se_models, se_rows, n_tests, p_value,
-        p_adjusted (Holm over the table), verdict.
+        a row for each detector and number of copies: auc and auc_larger of the models that have
+        both, and their difference (larger minus not) with the interval and p of ``later``.
     """
     same, rows = frame[frame["base_seed"].isin(seeds_of(of_larger))], []
     for detector in detectors_of(of_larger):
         before, after = crossed_scores(same, detector), crossed_scores(of_larger, detector)
         for copies in DOSES if before else ():
-            of_before, of_after = _aucs(before, copies), _aucs(after, copies)
+            of_before, of_after = (mean_auc_left_out(of.values(), copies) for of in (before, after))
             estimate = interval_left_out(of_after)
             rows.append(
                 {
@@ -188,17 +172,3 @@ def larger_losses(
         small, large = losses[seed][last:].mean(), by_step[last:].mean()
         rows.append({"base_seed": seed, "loss": small, "loss_larger": large})
     return pd.DataFrame(rows).assign(holds=lambda t: t["loss_larger"] < t["loss"])
-
-
-def held_out_losses(frame: pd.DataFrame) -> pd.Series:
-    """Loss on the rows that a base model never saw, nats per token, mean over benchmarks, by seed.
-
-    What a model learned of the benchmarks' language and not of single rows.
-    """
-    by_pool = [
-        np.where(pool.copies == HELD_OUT, -pool.scores, 0).sum(axis=1)
-        / (pool.copies == HELD_OUT).sum(axis=1)
-        for pool in log_probabilities(frame).values()
-    ]
-    index = pd.Index(seeds_of(frame), name="base_seed")
-    return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")

@@ -5,8 +5,7 @@ WITHOUT_LABEL = "without label"
 PARAPHRASE = "paraphrase"
 SEVERAL = "several paraphrases"
 TRAIN_SPLIT = "train split"
-FRESH = "fresh rows"
-NOTHING_READ = (FRESH,)  # no tested row is read: a flag is a false alarm
+FRESH = "fresh rows"  # no tested row is read: a flag is a false alarm
 # One of two wordings of each row is read, which of them is dealt; only a real model is asked.
 SWAP = "one of two wordings"
 CONDITIONS = (VERBATIM, WITHOUT_LABEL, PARAPHRASE, SEVERAL, SWAP, FRESH)

@@ -8,7 +8,7 @@ is counted twice, so the interval is rather too wide than too narrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -146,6 +146,11 @@ def auc_left_out(crossed: CrossedScores, dose: int) -> LeftOut:
 def mean_left_out(parts: Sequence[LeftOut]) -> LeftOut:
     """The mean over pools of the same models."""
     return LeftOut(*(np.mean(arrays, axis=0) for arrays in zip(*parts, strict=True)))
+
+
+def mean_auc_left_out(pools: Iterable[CrossedScores], dose: int) -> LeftOut:
+    """``auc_left_out``, averaged over pools of the same models."""
+    return mean_left_out([auc_left_out(pool, dose) for pool in pools])
 
 
 def interval_left_out(parts: LeftOut, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:

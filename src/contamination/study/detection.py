@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,11 +35,10 @@ from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     CrossedScores,
     Estimate,
-    auc_left_out,
     crossed_interval,
     interval_left_out,
     mean_auc,
-    mean_left_out,
+    mean_auc_left_out,
     permutation_p_by_model,
     smallest_stouffer,
     stouffer,
@@ -62,21 +60,6 @@ from contamination.study.scores import (
 DETECTION = "pretraining_detection"
 N_JOINT_REDEALS = N_REDEALS  # of the exact test
 ATTACK = f"reference attack ({reference_attack.LIRA})"
-
-
-class ExposureAucs(NamedTuple):
-    """AUCs of one detector at one exposure."""
-
-    estimate: Estimate
-    by_model: np.ndarray  # mean over benchmarks, shape (n_models,)
-    p_values: np.ndarray  # of every model and benchmark
-
-
-def exposure_aucs(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
-    """AUC at one exposure, averaged over pools, with its interval and all single p-values."""
-    parts = mean_left_out([auc_left_out(pool, exposure) for pool in pools])
-    p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
-    return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
 
 
 def share_pct(
@@ -101,7 +84,10 @@ def auc_rows(
     for detector in detectors:
         pools = crossed_scores(frame, detector, kind)
         for exposure, group in exposures(kind).items() if pools else ():
-            found = exposure_aucs([*pools.values()], exposure)
+            parts = mean_auc_left_out(pools.values(), exposure)
+            p_values = np.concatenate(
+                [permutation_p_by_model(pool, exposure) for pool in pools.values()]
+            )
             yield {
                 "detector": display_name(detector),
                 "access": ACCESS.get(detector, ""),
@@ -109,13 +95,13 @@ def auc_rows(
                 "exposure": group.form,
                 "copies": group.copies,
                 "row_share_pct": share_pct(shares, [*pools], kind, group.form, group.copies),
-                "n_models": len(found.by_model),
+                "n_models": len(parts.by_model),
                 "n_rows": sum(int((of.copies[0] == exposure).sum()) for of in pools.values()),
                 "n_held_out": sum(int((of.copies[0] == HELD_OUT).sum()) for of in pools.values()),
-                **auc_columns(found.estimate, found.by_model),
-                "n_tests": len(found.p_values),
-                "n_flagged": int((found.p_values <= ALPHA).sum()),
-                "p_value": stouffer(found.p_values),
+                **auc_columns(interval_left_out(parts), parts.by_model),
+                "n_tests": len(p_values),
+                "n_flagged": int((p_values <= ALPHA).sum()),
+                "p_value": stouffer(p_values),
             }
 
 
@@ -221,12 +207,9 @@ def detection(
         detectors: a family; all of the protocol that were asked, if None.
 
     Returns:
-        a row for each detector and number of copies: detector, access, benchmarks, exposure,
-        copies, row_share_pct (one row with its copies, of all training tokens), n_models, n_rows
-        and n_held_out of one model, auc, ci_low, ci_high, auc_min and auc_max over models,
-        se_models, se_rows, n_tests, n_flagged (single models and benchmarks with p <= 0.05);
-        as registered p_value (Stouffer), p_adjusted (Holm over the table), verdict_registered; and
-        p_joint (exact), p_joint_adjusted and verdict.
+        a row for each detector and number of copies; docs/columns.csv says what its columns mean.
+        As registered: p_value (Stouffer), p_adjusted (Holm over the table), verdict_registered; by
+        the exact test: p_joint, p_joint_adjusted and verdict.
     """
     asked = detectors_of(frame) if detectors is None else detectors
     rows = [*auc_rows(frame, shares, asked, ROWS)]
@@ -236,39 +219,12 @@ def detection(
 def controls(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """The three controls, asked as detectors are: none of them may be found.
 
-    Returns:
-        the columns of ``detection``; holds in place of the verdicts, by the same exact test and
-        with Holm's correction over the controls' own rows.
+    Columns as ``detection``; holds in place of the verdicts, by the same exact test and with
+    Holm's correction over the controls' own rows.
     """
     table = detection(frame, shares, detectors_of(frame, CONTROLS))
     holds = table["p_joint_adjusted"] > ALPHA
     return table.drop(columns=["verdict", "verdict_registered", "access"]).assign(holds=holds)
-
-
-def by_benchmark(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every detector on every benchmark, exploratory forms too; without a verdict.
-
-    Returns:
-        detector, benchmark, copies, n_models, auc, ci_low, ci_high, auc_min, auc_max, se_models,
-        se_rows, n_flagged (models with p <= 0.05) and p_value (Stouffer, not corrected).
-    """
-    rows = []
-    for detector in (name for name in all_detectors(frame) if name not in CONTROLS):
-        for benchmark, pool in crossed_scores(frame, detector).items():
-            for copies in exposures(ROWS):
-                found = exposure_aucs([pool], copies)
-                rows.append(
-                    {
-                        "detector": display_name(detector),
-                        "benchmark": benchmark,
-                        "copies": copies,
-                        "n_models": len(found.by_model),
-                        **auc_columns(found.estimate, found.by_model),
-                        "n_flagged": int((found.p_values <= ALPHA).sum()),
-                        "p_value": stouffer(found.p_values),
-                    }
-                )
-    return pd.DataFrame(rows)
 
 
 # The reference attack
@@ -288,11 +244,10 @@ def reference(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """The reference attack, which knows what the other base models saw; outside the families.
 
     Returns:
-        a row for each form of the attack and number of copies: form, is_exploratory, copies,
-        row_share_pct, n_models, n_rows, auc, ci_low, ci_high, auc_min, auc_max, se_models,
-        se_rows, p_value (999 joint re-deals); and for LiRA best_detector (of those asked on all
-        benchmarks), lead (LiRA's AUC minus that detector's), lead_low, lead_high. No verdict.
-        ValueError where there are so few models that a row has no shadow model.
+        a row for each form of the attack and number of copies, without a verdict; p_value is of
+        999 joint re-deals. For LiRA also best_detector (of those asked on all benchmarks) and its
+        lead over that detector. ValueError where there are so few models that a row has no shadow
+        model.
     """
     pools, rows = attack_pools(frame), []
     benchmarks = [*log_probabilities(frame)]
@@ -303,7 +258,7 @@ def reference(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     for form in forms:
         for copies in DOSES:
             attacks = [reference_attack.attack(pool, copies, form) for pool in pools]
-            by_model = mean_left_out([auc_left_out(pool, copies) for pool in attacks]).by_model
+            by_model = mean_auc_left_out(attacks, copies).by_model
             lira_auc = partial(reference_attack.lira_auc, dose=copies, form=form)
             row = {
                 "form": form,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from scipy import stats
 
 from contamination.core import statistics
 from contamination.core.statistics import CHANCE
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, verdict_column
 from contamination.data.partitions import format_instance
 from contamination.dice.detector import (
     EUCLIDEAN,
@@ -36,7 +36,7 @@ from contamination.lab.grammar import BENCHMARKS, draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.local import load_causal_lm, n_tokens
-from contamination.study import row_pools, spot_check, store
+from contamination.study import row_pools, store
 from contamination.study.assignment import seed_of
 from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.interface import WORD_PROBLEMS
@@ -244,7 +244,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
     }
     about = {
         "base_seed": base_seed,
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": models,
         "settings": {
             "n_questions": N_QUESTIONS,
@@ -256,7 +256,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
                 for kind, of_kind in sets.items()
             },
         },
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "seconds": {
             "pretraining": round(pretrained - start, 1),
             "fine-tuning": round(fine_tuned - pretrained, 1),
@@ -274,38 +274,29 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts of the arm: ``compare``'s tables with a column base_seed, and what made each."""
-    return store.read_all(NAME, "comparisons", folder)
-
-
 # What follows
 
 
-class OverBases(NamedTuple):
-    """A mean AUROC over base models, its 95 % interval, and the two-sided p that it is 0.5."""
-
-    auc: float
-    low: float
-    high: float
-    p_value: float
-    test: str
-
-
-def over_bases(aucs: np.ndarray) -> OverBases:
-    """Mean, t interval (cut at 0 and 1) and t test over base models; ``aucs`` of shape (n_bases,).
+def over_bases(aucs: np.ndarray) -> dict[str, Any]:
+    """Mean AUROC over base models with its t interval, and the two-sided p that it is 0.5.
 
     Equal numbers have no spread and so no t interval: the interval is undefined then, and p is
-    that of a sign test, 1 if all are 0.5.
+    that of a sign test, 1 if all are 0.5. ``aucs`` has shape (n_bases,).
+
+    Returns:
+        n_bases, auc, ci_low and ci_high (cut at 0 and 1), test, p_value.
     """
     mean, n = float(np.mean(aucs)), len(aucs)
     if np.ptp(aucs) == 0:
+        low, high, test = np.nan, np.nan, "sign test"
         p_value = 1.0 if mean == CHANCE else min(1.0, 2 * 0.5**n)
-        return OverBases(mean, np.nan, np.nan, p_value, "sign test")
-    error = np.std(aucs, ddof=1) / np.sqrt(n)
-    half = stats.t.ppf((1 + statistics.CONFIDENCE) / 2, n - 1) * error
-    p_value = float(2 * stats.t.sf(abs(mean - CHANCE) / error, n - 1))
-    return OverBases(mean, max(0.0, mean - half), min(1.0, mean + half), p_value, "t test")
+    else:
+        error = np.std(aucs, ddof=1) / np.sqrt(n)
+        half = stats.t.ppf((1 + statistics.CONFIDENCE) / 2, n - 1) * error
+        low, high, test = max(0.0, mean - half), min(1.0, mean + half), "t test"
+        p_value = float(2 * stats.t.sf(abs(mean - CHANCE) / error, n - 1))
+    found = {"n_bases": n, "auc": mean, "ci_low": low, "ci_high": high}
+    return found | {"test": test, "p_value": p_value}
 
 
 def _by_base(comparisons: pd.DataFrame, comparison: str) -> np.ndarray:
@@ -317,26 +308,17 @@ def _by_base(comparisons: pd.DataFrame, comparison: str) -> np.ndarray:
 
 
 def verdicts(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """The three claims over base models, from ``read_parts``' table.
+    """The three claims over base models, from ``compare``'s tables with a column base_seed.
 
     Returns:
-        Columns claim, n_bases, auc, ci_low, ci_high, test, p_value, p_adjusted (Holm over the
-        three), verdict. Where all base models have the same number the interval is empty, and the
-        verdict takes that number for both limits.
+        claim, the columns of ``over_bases``, p_adjusted (Holm over the three), verdict. Where all
+        base models have the same number, the verdict takes that number for both limits.
     """
-    found = {name: _by_base(comparisons, name) for name in CLAIMED}
-    estimates = {name: over_bases(aucs) for name, aucs in found.items()}
-    adjusted = statistics.holm(np.array([one.p_value for one in estimates.values()]))
-    rows = []
-    for (name, one), p_adjusted in zip(estimates.items(), adjusted.tolist(), strict=True):
-        n_bases = len(found[name])
-        limits = (one.auc, one.auc) if np.isnan(one.low) else (one.low, one.high)
-        word = CLAIMS["dice_forks"].verdict(*limits, p_adjusted=p_adjusted, n_models=n_bases)
-        row = {"claim": name, "n_bases": n_bases, "auc": one.auc}
-        row |= {"ci_low": one.low, "ci_high": one.high, "test": one.test}
-        row |= {"p_value": one.p_value, "p_adjusted": p_adjusted, "verdict": word}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    rows = [{"claim": one, **over_bases(_by_base(comparisons, one))} for one in CLAIMED]
+    table = pd.DataFrame(rows).assign(p_adjusted=lambda t: statistics.holm(t["p_value"]))
+    ends = {end: table[end].fillna(table["auc"]) for end in ("ci_low", "ci_high")}
+    words = verdict_column(table.assign(**ends), CLAIMS["dice_forks"], n_models="n_bases")
+    return table.assign(verdict=words)
 
 
 def clean_control(comparisons: pd.DataFrame) -> pd.DataFrame:
@@ -345,10 +327,8 @@ def clean_control(comparisons: pd.DataFrame) -> pd.DataFrame:
     Columns control, n_bases, auc, ci_low, ci_high, holds: whether the interval contains 0.5, empty
     with fewer than five base models.
     """
-    aucs = _by_base(comparisons, OTHER_QUESTIONS)
-    one, holds = over_bases(aucs), None
-    if len(aucs) >= FEWEST_MODELS:
-        holds = one.auc == CHANCE if np.isnan(one.low) else one.low <= CHANCE <= one.high
-    row: dict[str, Any] = {"control": OTHER_QUESTIONS, "n_bases": len(aucs), "auc": one.auc}
-    row |= {"ci_low": one.low, "ci_high": one.high, "holds": holds}
-    return pd.DataFrame([row]).astype({"holds": "boolean"})
+    one = {"control": OTHER_QUESTIONS, **over_bases(_by_base(comparisons, OTHER_QUESTIONS))}
+    table = pd.DataFrame([one]).drop(columns=["test", "p_value"])
+    ends = (table[end].fillna(table["auc"]) for end in ("ci_low", "ci_high"))
+    holds = pd.Series(CHANCE, table.index).between(*ends).astype("boolean")
+    return table.assign(holds=holds.where(table["n_bases"] >= FEWEST_MODELS))

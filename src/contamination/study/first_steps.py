@@ -1,4 +1,4 @@
-"""The spot check of the pretraining study: one base model's first training steps, again.
+"""The spot check: one base model's first training steps, again.
 
 A whole base model takes minutes. Its first steps take seconds and see what decides the rest:
 weights, order of the texts, and which rows are inserted where. Their losses must be those that the
@@ -17,22 +17,29 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.lab import training
-from contamination.study import pretraining, row_pools, spot_check, store
-from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+from contamination.study import pretraining, row_pools, store
 
 N_STEPS = 40
 TOLERANCE = 1e-6  # nats, in the ledger's environment
-SPREAD = 1.4e-6  # largest difference of a loss between two instruction sets, nats
-TOLERANCE_ELSEWHERE = spot_check.MARGIN * SPREAD
+# Elsewhere ten times the largest difference of a loss between two instruction sets.
+TOLERANCE_ELSEWHERE = 10 * 1.4e-6
+COLUMNS = ["part", "model", "recipe_hash", "detector", "n_scores", "largest_difference"]
+COLUMNS += ["tolerance", "environment", "outcome", "reason", "holds"]
+REPRODUCED, DIFFERS, NOT_RECOMPUTABLE = "reproduced", "differs", "not recomputable"
+SAME, WITHIN, NUMERICS = "the same scores", "within the spread", "numerics"
+ALTERED, ANOTHER, RECIPE = "other scores", "another model", "another recipe"
+WORLD = "other texts"
+OUTCOMES = dict.fromkeys((SAME, WITHIN), REPRODUCED)
+OUTCOMES |= dict.fromkeys((ALTERED, ANOTHER, RECIPE), DIFFERS)
+OUTCOMES |= dict.fromkeys((NUMERICS, WORLD), NOT_RECOMPUTABLE)
+HOLDS = {REPRODUCED: True, DIFFERS: False}  # else undecided
 
 
 def draw_part(names: Mapping[str, Mapping[str, str]]) -> str:
     """The part that is trained again, drawn by the hashes of all parts' tables.
 
-    Whoever alters a score draws another model; whoever alters code draws the same.
-
-    Args:
-        names: by name of a part, the SHA-256 of each of its files.
+    Whoever alters a score draws another model; whoever alters code draws the same. ``names`` has
+    the SHA-256 of each file, by name of a part.
     """
     ordered = sorted(names)
     seed = int(storage.hash_of([names[name] for name in ordered]), 16)
@@ -58,34 +65,47 @@ def reason_of(
     return WITHIN if off[name] <= TOLERANCE_ELSEWHERE else NUMERICS
 
 
+def is_another_world(here: Mapping, there: Mapping) -> bool:
+    """Whether texts differ and packages do: other texts of the same packages are no excuse."""
+    return here["hashes"] != there["hashes"] and here["packages"] != there["packages"]
+
+
 def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
-    """The first steps of one base model against the ledger, as a row of ``spot_check.COLUMNS``.
+    """The first steps of one base model against the ledger: a row of ``COLUMNS``.
 
     No row for 0 steps. ValueError where the ledger's tables are not those that were written.
     """
     if not n_steps:
-        return pd.DataFrame(columns=spot_check.COLUMNS)
+        return pd.DataFrame(columns=COLUMNS)
     parts = {
         name: store.read_tables(name, folder) for name in store.names(pretraining.NAME, folder)
     }
     name = draw_part({part: about["sha256"] for part, (_, about) in parts.items()})
     about, lab = parts[name][1], row_pools.the_lab()
     recipe, texts = row_pools.base_recipe(lab, about["base_seed"])
-    stored_recipe = about["models"][pretraining.PRETRAINED]["recipe_hash"]
-    other = spot_check.differing(spot_check.environment(), about["environment"])
-    row = {"part": name, "model": f"base model {about['base_seed']}", "recipe_hash": stored_recipe}
+    recipe_hash = about["models"][pretraining.PRETRAINED]["recipe_hash"]
+    here, there = store.environment(), about["environment"]
+    other = [f"{key} {value}" for key, value in here.items() if there.get(key) != value]
+    row = {"part": name, "model": f"base model {about['base_seed']}", "recipe_hash": recipe_hash}
     row |= {"detector": "training loss", "environment": ", ".join(other) or "the ledger's"}
-    if training.recipe_hash(recipe) != stored_recipe:
-        is_other_world = spot_check.is_another_world(spot_check.world_of(lab), about["world"])
-        return _with_outcome(row | {"reason": WORLD if is_other_world else RECIPE})
-    losses = training.first_losses(recipe, texts, n_steps)
-    stored = {part: tables["losses"]["loss"].to_numpy() for part, (tables, _) in parts.items()}
-    row["n_scores"] = len(losses)
-    row["largest_difference"] = np.abs(losses - stored[name][: len(losses)]).max()
-    row["tolerance"] = TOLERANCE_ELSEWHERE if other else TOLERANCE
-    return _with_outcome(row | {"reason": reason_of(losses, stored, name, not other)})
+    if training.recipe_hash(recipe) != recipe_hash:
+        reason = WORLD if is_another_world(store.world_of(lab), about["world"]) else RECIPE
+    else:
+        losses = training.first_losses(recipe, texts, n_steps)
+        stored = {part: tables["losses"]["loss"].to_numpy() for part, (tables, _) in parts.items()}
+        row["n_scores"] = len(losses)
+        row["largest_difference"] = np.abs(losses - stored[name][: len(losses)]).max()
+        row["tolerance"] = TOLERANCE_ELSEWHERE if other else TOLERANCE
+        reason = reason_of(losses, stored, name, not other)
+    outcome = OUTCOMES[reason]
+    row |= {"reason": reason, "outcome": outcome, "holds": HOLDS.get(outcome)}
+    return pd.DataFrame([row]).astype({"holds": "boolean"}).reindex(columns=COLUMNS)
 
 
-def _with_outcome(row: dict) -> pd.DataFrame:
-    table = spot_check.with_outcome(pd.DataFrame([row]))
-    return table.reindex(columns=spot_check.COLUMNS)
+def require(checked: pd.DataFrame) -> None:
+    """ValueError, in one line, if the row of ``check`` does not hold; an undecided one passes."""
+    for row in checked[checked["holds"].eq(False).fillna(False)].itertuples():
+        raise ValueError(
+            f"the ledger does not match the code: {row.part}, {row.model}, {row.detector}: "
+            f"{row.reason}"
+        )

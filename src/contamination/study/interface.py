@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model 
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
 WORD_PROBLEMS = "grade_school"  # the mini-benchmark whose rows hold numbers
+TESTED = "test"  # split under whose name models meet rows
+N_CONTEXT = 20  # rows of the same kind that nobody sees and nobody is asked about
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,44 @@ def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
 def checked_scores(name: str, values: Any, rows: Rows) -> np.ndarray:
     """What a detector returned, if it is one finite score for each row; else a ValueError."""
     scores = np.asarray(values, dtype=float)
-    if scores.shape != (len(rows),) or not np.isfinite(scores).all():
+    if scores.shape != (len(rows),):
         raise ValueError(
-            f"{name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite score "
-            f"each, got an array of shape {scores.shape}"
+            f"{name} needs one score for each of {len(rows)} rows, got an array of shape "
+            f"{scores.shape}"
         )
+    if n_undefined := int((~np.isfinite(scores)).sum()):
+        raise ValueError(f"{name} gives NaN or infinity for {n_undefined} rows: give finite scores")
     return scores
+
+
+# Rows of the lab
+
+
+def rows_of(
+    quizzes: pd.DataFrame, dataset: str, label: str, context: Sequence[str], seed: int
+) -> Rows:
+    """Rows as a detector meets them; ``quizzes`` as in ``dcq.quizzes``."""
+    texts = tuple(quizzes["instance"])
+    questions = tuple(question_of(text, label) for text in texts)
+    return Rows(dataset, TESTED, texts, questions, quizzes, tuple(context), seed)
+
+
+def question_of(text: str, label: str) -> str:
+    """A row without its last field; ValueError where the field is not there.
+
+    >>> question_of("question: Who?\\nanswer: I think\\n#### me", "answer")
+    'question: Who?'
+    """
+    question, mark, _ = text.rpartition(f"\n{label}: ")
+    if not mark:
+        raise ValueError(f'a row has no field "{label}": {text!r}')
+    return question
+
+
+def title(benchmark: str) -> str:
+    """How the names of a benchmark's datasets begin.
+
+    >>> title("grade_school")
+    'Grade school'
+    """
+    return benchmark.replace("_", " ").capitalize()

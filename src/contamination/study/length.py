@@ -54,10 +54,8 @@ def false_alarms(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
         frame: must hold the control *length* too.
 
     Returns:
-        a row for each detector and difference: detector, difference (asked for, "maximum" last),
-        difference_found (mean, in standard deviations), n_models, n_pairs, rate_longer and
-        rate_shorter (shares of pairs with p <= 0.05 where that set is the suspect), rate (the
-        larger of the two) and auc of the longer set against the shorter one.
+        a row for each detector and difference ("maximum" last). rate: the larger of rate_longer
+        and rate_shorter, shares of pairs with p <= 0.05 where that set is the suspect.
     """
     lengths, rows = crossed_scores(frame, LENGTH), []
     sets = []

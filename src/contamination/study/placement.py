@@ -1,8 +1,11 @@
-"""Does the place of a copy in the training decide whether it shows? ``docs/protocol_3.md``, E1.
+"""When must a model see a row so that a detector finds it later?
 
-Models see 360 rows of each benchmark once, in a tenth of the training that is drawn for each row.
-Every seed makes two models that see the same texts in the same order, under a learning rate that
-falls and under one that stays. Further rows are seen four times, for ``study.repairs``.
+Asked twice. Exploratory, of the rows that the study's models see once (``timing``): the packing
+draws the place of a copy, so rows whose copy came early and rows whose copy came late differ in
+nothing else. And by lot, as ``docs/protocol_3.md``, E1, fixes: new models see 360 rows of each
+benchmark once, in a tenth of the training that is drawn for each row. Every seed makes two models
+that see the same texts in the same order, under a learning rate that falls and under one that
+stays. Further rows are seen four times, for ``scripts/length_repairs.py``.
 """
 
 from __future__ import annotations
@@ -23,27 +26,39 @@ from contamination.dcq.quizzes import quizzes_of_groups
 from contamination.lab import grammar, training, world
 from contamination.lab.grammar import draw_groups
 from contamination.lab.training import Dose, Recipe, TrainingTexts
-from contamination.study import pretraining, reference_attack, row_pools, scoring, spot_check, store
-from contamination.study.arms import rows_of, title
+from contamination.models.local import token_ids
+from contamination.study import baselines, pretraining, reference_attack, row_pools, store
 from contamination.study.assignment import HELD_OUT, assign, seed_of
 from contamination.study.baselines import PPL
 from contamination.study.crossed import (
     CrossedScores,
     LeftOut,
     auc_left_out,
+    crossed_interval,
     interval_left_out,
+    mean_auc,
+    mean_auc_left_out,
     mean_left_out,
 )
-from contamination.study.detection import ATTACK
+from contamination.study.detection import ATTACK, attack_pools
+from contamination.study.interface import rows_of, title
 from contamination.study.protocol import N_REDEALS
-from contamination.study.row_pools import BENCHMARKS, PART, VERBATIM, Pool
-from contamination.study.scores import CONTROLS
+from contamination.study.row_pools import BENCHMARKS, PART, ROWS, VERBATIM, Pool
+from contamination.study.scores import (
+    CONTROLS,
+    crossed_scores,
+    display_name,
+    log_probabilities,
+    seeds_of,
+    seen_rows,
+)
 
 NAME = "placement"  # of the parts of the ledger
 POOL_SEED = 400
 BASE_SEEDS = tuple(range(400, 420))
 REFERENCE = 0  # number of the part of a model that saw no row
 SCHEDULES = ("cosine", "constant")
+N_PARTS = 5  # equal parts of the training, of the exploratory question
 N_TENTHS, ROWS_OF_A_TENTH = 10, 36
 REPEATED, N_REPEATED = "4 copies", 120
 N_HELD_OUT = 480
@@ -51,12 +66,124 @@ FOUR_COPIES = N_TENTHS + 1  # marks them among the numbers of tenths; 0 is held 
 SIZES = {str(tenth): ROWS_OF_A_TENTH for tenth in range(1, N_TENTHS + 1)}
 SIZES |= {REPEATED: N_REPEATED, row_pools.HELD_OUT: N_HELD_OUT}
 NUMBERS = {name: n for n, name in enumerate(SIZES, start=1)} | {row_pools.HELD_OUT: HELD_OUT}
-EARLY, LATE, OTHER = 1, 2, -1  # the first and the last three tenths, and what is neither
+EARLY, LATE = 1, 2  # the first and the last three tenths
+OTHER = -1  # marks rows that are in no part which is asked about
 THREE = 3
-LATER_IS_FOUND = CLAIMS[NAME]
 SHALLOW = {"score": "float32", "row": "int16"} | dict.fromkeys(
     ("detector", "model", "benchmark"), "category"
 )
+
+
+# Copies of the study's models
+
+
+def steps_of_copies(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, int]:
+    """The step in which a base model sees each copy of each row, rebuilt by the packing code.
+
+    No model is needed, since the order of a training follows from its recipe and texts. A larger
+    model sees the same batches in the same order.
+
+    Returns:
+        benchmark, pool, row, copy (1 for the first that is seen) and step (0 for the first);
+        and the number of steps of the training. ValueError where a copy is not found.
+    """
+    recipe, texts = row_pools.base_recipe(lab, base_seed)
+    tokenizer, wanted, n_copies = lab.tokenizer, {}, 0
+    for pool in row_pools.pools():
+        assigned = pool.assigned(base_seed)
+        encoded = {form: token_ids(tokenizer, seen) for form, seen in pool.forms.items()}
+        for group in pool.groups:
+            for row in np.flatnonzero(assigned == group.name) if group.copies else ():
+                wanted[tuple(encoded[group.form][row])] = (pool.benchmark, pool.kind, int(row))
+                n_copies += group.copies
+    batches, found = training.training_stream(recipe, texts).batches, []
+    for step, batch in enumerate(batches):
+        for block in batch.input_ids:
+            # Each text of a block stands whole behind a beginning-of-sequence token.
+            starts = np.flatnonzero(block == tokenizer.bos_token_id)
+            for piece in np.split(block, starts)[1:]:
+                ids = piece[1 : int(np.argmax(piece == tokenizer.eos_token_id))]
+                if row := wanted.get(tuple(ids.tolist())):
+                    found.append((*row, step))
+    if len(found) != n_copies:
+        raise ValueError(f"{len(found)} of {n_copies} copies are in the batches of {base_seed}")
+    table = pd.DataFrame(found, columns=["benchmark", "pool", "row", "step"])
+    table = table.sort_values(["benchmark", "pool", "row", "step"], ignore_index=True)
+    table["copy"] = table.groupby(["benchmark", "pool", "row"]).cumcount() + 1
+    return table[["benchmark", "pool", "row", "copy", "step"]], len(batches)
+
+
+def write_positions(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
+    """``steps_of_copies`` as a part of the ledger ``POSITIONS``, ``about`` joined."""
+    lab = row_pools.the_lab()
+    steps, n_steps = steps_of_copies(lab, base_seed)
+    small = dict.fromkeys(["row", "step"], "int16") | {"copy": "int8"}
+    small |= dict.fromkeys(["benchmark", "pool"], "category")
+    made_by = {
+        "base_seed": base_seed,
+        "n_steps": n_steps,
+        "recipe_hash": training.recipe_hash(row_pools.base_recipe(lab, base_seed)[0]),
+        "world": store.world_of(lab),
+    }
+    store.write_tables(folder, name, {"copies": steps.astype(small)}, {**made_by, **about})
+
+
+def parts_of_training(
+    pools: Mapping[str, CrossedScores], frame: pd.DataFrame
+) -> list[CrossedScores]:
+    """Pools in whose ``copies`` a row seen once has the number, 1 to 5, of its part of training.
+
+    Held-out rows keep 0, and all other rows have -1.
+    """
+    rows = seen_rows(seeds_of(frame))
+    found = []
+    for benchmark, pool in pools.items():
+        own = rows[rows["benchmark"].eq(benchmark) & rows["pool"].eq(ROWS)]
+        place = own["position"].to_numpy().reshape(pool.scores.shape)
+        part = np.minimum(np.floor(N_PARTS * np.nan_to_num(place)), N_PARTS - 1).astype(int) + 1
+        number = np.where(pool.copies == 1, part, OTHER)
+        number[pool.copies == HELD_OUT] = HELD_OUT
+        found.append(CrossedScores(pool.name, pool.scores, number))
+    return found
+
+
+def _difference(pools: Sequence[CrossedScores]) -> float:
+    """AUC of rows seen in the last part of the training minus that of the first."""
+    return mean_auc(pools, N_PARTS) - mean_auc(pools, 1)
+
+
+def timing(frame: pd.DataFrame, detectors: Sequence[str] = (MIN_K, *CONTROLS[:2])) -> pd.DataFrame:
+    """AUC of rows seen once by the fifth of the training in which their copy lies.
+
+    The interval of a difference is ``crossed.crossed_interval``'s; the reference attack's shadow
+    models stay those of all models there. No verdict: the table is exploratory.
+
+    Returns:
+        a row for each detector, then for the reference attack where it is defined, and each part
+        (1 to 5, or "last minus first", where auc is the difference of two).
+    """
+    asked = {
+        display_name(name): parts_of_training(crossed_scores(frame, name), frame)
+        for name in detectors
+    }
+    if reference_attack.is_defined(centred := attack_pools(frame)):
+        attacks = map(reference_attack.lira_scores, centred)
+        by_benchmark = dict(zip(log_probabilities(frame), attacks, strict=True))
+        asked[ATTACK] = parts_of_training(by_benchmark, frame)
+    rows = []
+    for name, pools in asked.items():
+        n_models = len(pools[0].scores)
+        for part in range(1, N_PARTS + 1):
+            found = interval_left_out(mean_auc_left_out(pools, part))
+            n_rows = float(np.mean([np.sum(pool.copies == part, axis=1) for pool in pools]))
+            rows.append((name, str(part), n_models, n_rows * len(pools), *found[:3]))
+        found = crossed_interval(pools, _difference, (-1.0, 1.0))
+        rows.append((name, "last minus first", n_models, np.nan, *found[:3]))
+    columns = ["detector", "part", "n_models", "n_rows", "auc", "ci_low", "ci_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+# By lot
 
 
 @cache
@@ -108,7 +235,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], number: int) -
         }
     else:
         recipes = {schedule: base_recipe(lab, number, schedule) for schedule in SCHEDULES}
-    asked = (*pretraining.token_detectors(lab)[:-1], *scoring.CONTROLS[:2])
+    asked = (*pretraining.token_detectors(lab)[:-1], *baselines.CONTROLS[:2])
     tables, models = [], {}
     for model, (recipe, texts) in recipes.items():
         trained = training.train(recipe, texts)
@@ -118,9 +245,9 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], number: int) -
         models[model]["last_loss"] = round(float(training.losses_of(trained)[-50:].mean()), 4)
     made_by = {
         "base_seed": number,
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": models,
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
     }
     scores = pd.concat(tables, ignore_index=True).astype(SHALLOW)
@@ -214,17 +341,13 @@ SHOWN_TOO = (PPL.name, *CONTROLS[:2])
 
 
 def by_tenth(stored: pd.DataFrame) -> pd.DataFrame:
-    """AUC of rows seen once by the tenth of the training in which their copy lies.
-
-    Returns:
-        schedule, detector, tenth (1 to 10), n_models, n_rows (of one model), auc, ci_low, ci_high.
-    """
+    """AUC of rows seen once by the tenth (1 to 10) of the training in which their copy lies."""
     rows = []
     for schedule in SCHEDULES:
         for detector in (*ASKED, *SHOWN_TOO):
             pools_ = crossed(stored, detector, schedule)
             for tenth in range(1, N_TENTHS + 1) if pools_ else ():
-                parts = mean_left_out([auc_left_out(pool, tenth) for pool in pools_])
+                parts = mean_auc_left_out(pools_, tenth)
                 found = interval_left_out(parts)
                 n = len(parts.by_model), len(pools_) * ROWS_OF_A_TENTH
                 rows.append((schedule, detector, tenth, *n, *found[:3]))
@@ -235,10 +358,8 @@ def by_tenth(stored: pd.DataFrame) -> pd.DataFrame:
 def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
     """The registered difference: AUC of the last three tenths minus that of the first three.
 
-    Returns:
-        schedule, detector, n_models, early, late (AUCs), difference, ci_low, ci_high, p,
-        p_adjusted (Holm over the registered rows, NaN for others), verdict (None for others).
-        A registered row that is undefined has the verdict *not run*, and counts as p = 1.
+    p_adjusted (Holm) and verdict are of the registered rows alone. A registered row that is
+    undefined has the verdict *not run*, and counts as p = 1.
     """
     rows = []
     for schedule in SCHEDULES:
@@ -247,10 +368,7 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
             if not pools_:
                 rows.append((schedule, detector, 0, *[np.nan] * 6))
                 continue
-            early, late = (
-                mean_left_out([auc_left_out(of, mark) for of in thirds(pools_)])
-                for mark in (EARLY, LATE)
-            )
+            early, late = (mean_auc_left_out(thirds(pools_), mark) for mark in (EARLY, LATE))
             found = interval_left_out(late.minus(early), (-1.0, 1.0))
             aucs = early.by_model.mean(), late.by_model.mean()
             n_models = len(early.by_model)
@@ -262,7 +380,7 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
     table.loc[table["p"].isna(), "p_adjusted"] = np.nan
     table["verdict"] = None
     table.loc[is_asked, "verdict"] = [
-        LATER_IS_FOUND.verdict(
+        CLAIMS[NAME].verdict(
             row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, n_models=row.n_models
         )
         for row in table[is_asked].itertuples()
@@ -273,8 +391,7 @@ def endpoint(stored: pd.DataFrame) -> pd.DataFrame:
 def schedules_differ(stored: pd.DataFrame) -> pd.DataFrame:
     """The endpoint under the falling rate minus that under the constant one, paired by seed.
 
-    Returns:
-        detector, n_pairs, difference, ci_low, ci_high and p (all sign flips, two-sided).
+    p is of all sign flips, two-sided.
     """
     rows = []
     for detector in ASKED:

@@ -1,28 +1,36 @@
-"""The room "pretrained" that ``docs/protocol_pretrained.md`` fixes: a real model, known doses.
+"""A real model at known doses, as ``docs/protocol_pretrained.md`` fixes.
 
-A unit is a part of the ledger. All units share one base model, so what they say
-is said of this model.
+A **unit** is one deal of rows and the models that read them, and a part of the ledger. All units
+share one base model, so what they say is said of this model. Two tables:
+
+* ``scores``: detector, unit, benchmark, model, condition, copies, row, is_read, score;
+* ``sets``: the same up to copies, n_read, n_unread, value (AUC of read against unread rows), p, and
+  own_p, which is always NaN.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
+from contamination.core.statistics import auc, holm
 from contamination.dcq.quizzes import released_quizzes
 from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.dice.pool import Settings, fine_tune
 from contamination.models import local
 from contamination.models.local import CausalLM, as_chat, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
-from contamination.study import baselines, protocol, scoring, spot_check, store
-from contamination.study.arms import Dataset, LabModel
+from contamination.study import baselines, store
 from contamination.study.conditions import (
     ALONE,
     BASE,
@@ -32,14 +40,19 @@ from contamination.study.conditions import (
     FRESH,
     FULL,
     LATER,
+    READERS,
     SWAP,
+    TEXT_ALONE,
     VERBATIM,
 )
+from contamination.study.crossed import stouffer
+from contamination.study.interface import Detector, row_scores
+from contamination.study.protocol import permutation_p
 from contamination.study.released_rows import (
     OPTION_MARGIN,
     RELEASED,
     UNITS,
-    check_unit,
+    Dataset,
     datasets_of,
     deal,
     reading_order,
@@ -53,9 +66,24 @@ ALL_WEIGHTS_COPIES = (1, 2, 4)  # one after the other, until the loss is that of
 READING = Settings(2e-4, batch_size=4, lora=True, dtype="float32")
 ALL_WEIGHTS = replace(READING, learning_rate=5e-5, lora=False)
 OF_TOKENS = (baselines.PPL, baselines.ZLIB, baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
-OF_ROWS = (*OF_TOKENS, *scoring.CONTROLS)
+OF_ROWS = (*OF_TOKENS, *baselines.CONTROLS)
 # Of a unit; at 250 tokens a second to read (150 by all weights) and 500 to score.
 TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 125_000, 20
+CELL = ["benchmark", "model", "condition", "copies"]
+KEY = ["detector", "unit", *CELL]
+COLUMNS = [*KEY, "row", "is_read", "score"]
+SET_COLUMNS = [*KEY, "n_read", "n_unread", "value", "p", "own_p"]
+
+
+@dataclass(frozen=True)
+class LabModel:
+    """A model of a unit and the datasets that it is asked about."""
+
+    kind: str  # ``BASE``, ``CLEAN`` or one of ``READERS`` of ``conditions``
+    unit: int
+    copies: int  # of all that is read; 0 for a base or clean model
+    folder: Path
+    datasets: tuple[Dataset, ...]
 
 
 def plan(numbers: Sequence[int]) -> str:
@@ -69,19 +97,17 @@ def plan(numbers: Sequence[int]) -> str:
 
 
 def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -> None:
-    """``score_unit`` as files, ``about`` joined; the models are then removed.
+    """``score_unit`` as files, ``about`` joined; the models are then removed: each has 540 MB.
 
     ValueError for a number that is none of ``UNITS``.
     """
-    check_unit(number, UNITS)
     models, facts = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
-    scores, sets, made_by = score_unit(models, released_quizzes(), number)
-    store.write(folder, name, store.Ledger(scores, sets, {**made_by, **facts, **about}))
-    remove_trained(models)
-
-
-def remove_trained(models: Sequence[LabModel]) -> None:
-    """Remove the folders of all models but the base model; each takes 540 MB."""
+    scores, made_by = score_unit(models, released_quizzes(), number)
+    small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
+    small |= dict.fromkeys(["detector", "benchmark", "model", "condition"], "category")
+    sets = sets_of(scores).astype(dict.fromkeys(["value", "p", "own_p"], float))
+    tables = {"scores": scores.astype(small), "sets": sets}
+    store.write_tables(folder, name, tables, {**made_by, **facts, **about})
     for model in models:
         if model.kind != BASE:
             shutil.rmtree(model.folder)
@@ -97,7 +123,7 @@ def train_models(
     few = [datasets[condition] for condition in (VERBATIM, SWAP, FRESH)]
 
     def model(kind: str, copies: int, folder: Path, asked: Sequence[Dataset]) -> LabModel:
-        return LabModel(kind, number, RELEASED, copies, folder, tuple(asked))
+        return LabModel(kind, number, copies, folder, tuple(asked))
 
     models = [model(BASE, 0, base, every)]
     models.append(
@@ -173,8 +199,10 @@ def at_equal_loss(
     return folder, {"all_weights": {"copies": copies, "target": target, "reached": reached}}
 
 
-def score_unit(models: Sequence[LabModel], quizzes: pd.DataFrame, number: int) -> store.Ledger:
-    """One part of the ledger: every model of a unit scored by every detector, and the text alone.
+def score_unit(
+    models: Sequence[LabModel], quizzes: pd.DataFrame, number: int
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Every model of a unit scored by every detector, and the text alone; and what made them.
 
     The bag of words learns on the other deals. The swap arm has no unread rows, so the margin
     alone is asked there; on the longer rows it is not asked, to save time.
@@ -186,20 +214,102 @@ def score_unit(models: Sequence[LabModel], quizzes: pd.DataFrame, number: int) -
             replace(model, datasets=tuple(d for d in model.datasets if d.condition in conditions))
             for model in models
         ]
-        table, spent = scoring.score_models([one for one in asked if one.datasets], detectors)
+        table, spent = score_models([one for one in asked if one.datasets], detectors)
         scores.append(table)
-        seconds.append(spent)
+        seconds += spent
     others = [[*deal(quizzes, n).values()] for n in UNITS if n // 2 != number // 2]
-    scores.append(scoring.text_alone(models, others))
-    rows = pd.concat(scores, ignore_index=True)
+    scores.append(text_alone(models, others))
+    sums = pd.DataFrame(seconds).groupby("detector", sort=False).sum().round(1).reset_index()
     about = {
         "units": [number],
         "copies": list(COPIES),
         "datasets": datasets_of(number),
         "base": PACKAGED,
         "training": {"adapters": asdict(READING), "all weights": asdict(ALL_WEIGHTS)},
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "models": {f"{number} {m.kind} {m.copies}": m.folder.name for m in models},
-        "seconds": scoring.by_detector(pd.concat(seconds)),
+        "seconds": sums.to_dict("records"),
     }
-    return store.Ledger(rows, protocol.sets_of(rows), about)
+    return pd.concat(scores, ignore_index=True), about
+
+
+def score_models(
+    models: Iterable[LabModel], detectors: Sequence[Detector]
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """``scores`` of every row under every model, and detector, n_rows and seconds of each model."""
+    tables, seconds = [], []
+    for model in models:
+        lm = load_causal_lm(model.folder)
+        for detector in detectors:
+            start = time.perf_counter()
+            for dataset in model.datasets:
+                values = row_scores(detector, lm, dataset.rows)
+                tables.append(_rows(detector.name, model, dataset, values))
+            spent = {"n_rows": sum(len(dataset.rows) for dataset in model.datasets)}
+            spent["seconds"] = time.perf_counter() - start
+            seconds.append({"detector": detector.name, **spent})
+    return pd.concat(tables, ignore_index=True), seconds
+
+
+def _rows(name: str, model: LabModel, dataset: Dataset, values: np.ndarray) -> pd.DataFrame:
+    key = (name, model.unit, RELEASED, model.kind, dataset.condition, model.copies)
+    table = pd.DataFrame({"row": np.arange(len(values)), "is_read": dataset.is_read})
+    table["score"] = values
+    return table.assign(**dict(zip(KEY, key, strict=True)))[COLUMNS]
+
+
+def text_alone(models: Iterable[LabModel], others: Sequence[Sequence[Dataset]]) -> pd.DataFrame:
+    """``scores`` of a bag of words that knows no model, for dosed models.
+
+    For each of their conditions a logistic regression learns on ``others``, the datasets of other
+    units, which rows were dealt to be read. The deal is random, so it should find nothing.
+    """
+    words = {}
+    for condition in dict.fromkeys(one.condition for unit in others for one in unit):
+        own = [dataset for unit in others for dataset in unit if dataset.condition == condition]
+        bag = make_pipeline(CountVectorizer(binary=True), LogisticRegression(max_iter=1000))
+        texts = [text for dataset in own for text in dataset.rows.texts]
+        words[condition] = bag.fit(texts, np.concatenate([dataset.is_read for dataset in own]))
+    tables = []
+    for model in models:
+        for dataset in model.datasets if model.kind == DOSED else ():
+            values = words[dataset.condition].decision_function(list(dataset.rows.texts))
+            tables.append(_rows(TEXT_ALONE, model, dataset, values))
+    return pd.concat(tables, ignore_index=True)
+
+
+def sets_of(scores: pd.DataFrame) -> pd.DataFrame:
+    """``sets``: AUC of read against unread rows, and p by re-dealing.
+
+    ValueError for a row that stands twice, an undefined score, a set without both kinds.
+    """
+    if scores.duplicated([*KEY, "row"]).any():
+        raise ValueError("a row has two scores by one detector under one model")
+    rows = []
+    for key, part in scores.sort_values("row").groupby(KEY):
+        values, is_read = part["score"].to_numpy(float), part["is_read"].to_numpy(bool)
+        figures = (auc(values, is_read), permutation_p(values, is_read, key), np.nan)
+        rows.append((*key, is_read.sum(), (~is_read).sum(), *figures))
+    return pd.DataFrame(rows, columns=SET_COLUMNS)
+
+
+def combine_p_values(sets: pd.DataFrame) -> pd.DataFrame:
+    """One p-value over all models, by Stouffer's method, for each detector and exposure.
+
+    Returns:
+        detector, ``CELL``, n_units (models), auc and auc_before (under the base model, with the
+        same assignment; NaN where it was not asked), means over models; p_value; p_adjusted by
+        Holm over a detector's exposures whose rows were seen, NaN in all other rows.
+    """
+    before = sets[sets["model"].eq(BASE)].set_index(["detector", "unit", "condition"])["value"]
+    known = sets[sets["model"].ne(BASE)]
+    known = known.join(before.rename("before"), on=["detector", "unit", "condition"])
+    rows = []
+    for key, cell in known.groupby(["detector", *CELL], sort=False):
+        means = cell["value"].mean(), cell["before"].mean()
+        rows.append((*key, len(cell), *means, stouffer(cell["p"].to_numpy())))
+    columns = ["detector", *CELL, "n_units", "auc", "auc_before", "p_value"]
+    table = pd.DataFrame(rows, columns=columns)
+    was_read = table["model"].isin(READERS) & table["condition"].ne(FRESH)
+    adjusted = table[was_read].groupby("detector")["p_value"].transform(holm)
+    return table.assign(p_adjusted=adjusted)

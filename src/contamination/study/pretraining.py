@@ -20,11 +20,8 @@ from contamination.study import (
     number_twins,
     row_pools,
     sampling,
-    scoring,
-    spot_check,
     store,
 )
-from contamination.study.dc_pdd import dc_pdd, log_frequencies
 from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
 from contamination.study.row_pools import (
     INDIRECT_ON,
@@ -54,8 +51,12 @@ def later_name(n_tokens: int) -> str:
 def token_detectors(lab: world.World) -> tuple[Detector, ...]:
     """Detectors of one forward pass a row, which are asked after later training too."""
     ids = token_ids(lab.tokenizer, lab.background)
-    frequency = log_frequencies(ids, len(lab.tokenizer))
-    return (*baselines.OF_TOKENS, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
+    frequency = baselines.log_frequencies(ids, len(lab.tokenizer))
+    return (
+        *baselines.OF_TOKENS,
+        baselines.dc_pdd(frequency),
+        baselines.dc_pdd(frequency, bound=np.inf),
+    )
 
 
 def detectors_of(
@@ -74,7 +75,7 @@ def detectors_of(
         reference = world.base_model(lab, N_REFERENCE_TOKENS, REFERENCE_SEED)
         lm = load_causal_lm(reference)
         asked += [number_twins.number_twins(lm, form) for form in number_twins.FORMS]
-    return (*asked, *scoring.CONTROLS)
+    return (*asked, *baselines.CONTROLS)
 
 
 def larger_detectors_of(benchmark: str, of_tokens: Sequence[Detector]) -> tuple[Detector, ...]:
@@ -82,17 +83,15 @@ def larger_detectors_of(benchmark: str, of_tokens: Sequence[Detector]) -> tuple[
     asked = [*of_tokens, four_methods.RANKING, context.CODEC, four_methods.DCQ]
     if benchmark == INDIRECT_ON:
         asked.append(context.RECALL)
-    return (*asked, *scoring.CONTROLS)
+    return (*asked, *baselines.CONTROLS)
 
 
 def score_model(
     folder: Path, model: str, detectors: Mapping[Pool, Sequence[Detector]]
 ) -> tuple[pd.DataFrame, list[dict]]:
-    """Scores of every row of some pools under one model, and the seconds of each detector.
+    """``COLUMNS`` of every row of some pools under one model, and the seconds of each detector.
 
-    Returns:
-        ``COLUMNS``; and detector, model, benchmark, pool, n_rows, seconds. ValueError for a score
-        that is undefined.
+    ValueError for a score that is undefined.
     """
     lm, tables, seconds = load_causal_lm(folder), [], []
     for pool, asked in detectors.items():
@@ -103,8 +102,7 @@ def score_model(
             about |= {"benchmark": pool.benchmark, "pool": pool.kind}
             table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
             tables.append(table.assign(**about)[COLUMNS])
-            spent = {"n_rows": len(values), "seconds": time.perf_counter() - start}
-            seconds.append(about | spent)
+            seconds.append({"detector": detector.name, "seconds": time.perf_counter() - start})
     return pd.concat(tables, ignore_index=True), seconds
 
 
@@ -145,14 +143,14 @@ def score_base(
         seconds += spent
     about = {
         "base_seed": base_seed,
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
             for model, folder in folders.items()
         },
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
-        "seconds": {"training": round(trained, 1), **scoring.seconds_by_detector(seconds)},
+        "seconds": {"training": round(trained, 1), **store.seconds_by_detector(seconds)},
     }
     losses = training.losses_of(folders[PRETRAINED])
     return pd.concat(tables, ignore_index=True), losses, about

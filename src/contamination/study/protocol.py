@@ -1,15 +1,4 @@
-"""The protocol that is the same for every detector: sets, exact p values, false alarms.
-
-Frames, as everywhere in this room:
-
-* ``scores``: detector, unit, benchmark, model, condition, copies, row, is_read, score;
-* ``sets``: detector, unit, benchmark, model, condition, copies, n_read, n_unread, value, p, own_p;
-  ``value`` is the AUC of read against unread siblings, and ``own_p`` is always NaN.
-
-A **unit** is a base model with its own deal of rows; a **cell** is what a dosed model read
-(benchmark, model, condition, copies).
-Nothing that is said of a detector depends on which others stand in the frame.
-"""
+"""Exact p-values by dealing rows again, and limits of a share of false alarms."""
 
 from __future__ import annotations
 
@@ -18,34 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 
-from contamination.core.statistics import auc
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import ALPHA
 
-CELL = ["benchmark", "model", "condition", "copies"]
-KEY = ["detector", "unit", *CELL]
-SET_COLUMNS = [*KEY, "n_read", "n_unread", "value", "p", "own_p"]
-
 N_REDEALS = 9_999
 N_UNITS = 3  # fewer say nothing about other units
-
-
-def sets_of(scores: pd.DataFrame) -> pd.DataFrame:
-    """``sets`` of detectors of rows: AUC of read against unread siblings, and p by re-dealing.
-
-    ValueError for a row that stands twice, an undefined score, a set without both kinds.
-    """
-    if scores.duplicated([*KEY, "row"]).any():
-        raise ValueError("a row has two scores by one detector under one model")
-    rows = []
-    for key, part in scores.sort_values("row").groupby(KEY):
-        values, is_read = part["score"].to_numpy(float), part["is_read"].to_numpy(bool)
-        figures = (auc(values, is_read), permutation_p(values, is_read, key), np.nan)
-        rows.append((*key, is_read.sum(), (~is_read).sum(), *figures))
-    return pd.DataFrame(rows, columns=SET_COLUMNS)
 
 
 def permutation_p(scores: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:

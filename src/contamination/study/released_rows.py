@@ -1,7 +1,5 @@
 """Rows of real benchmarks, dealt to what a real model reads: ``docs/protocol_pretrained.md``.
 
-``docs/protocol_2.md`` adds five deals by the same rules, which take the datasets in turn again.
-
 The rows and their perturbations are those that the authors of the DCQ released. A **deal** has two
 units, **twins**: of each dataset one may read the rows that the other may not. So the number of a
 unit is twice that of its deal, plus one for the second twin.
@@ -10,13 +8,13 @@ unit is twice that of its deal, plus one for the second twin.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.models.local import CausalLM, token_log_probs
-from contamination.study.arms import Dataset, question_of
 from contamination.study.conditions import (
     CLEAN,
     FRESH,
@@ -26,7 +24,7 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
-from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows, question_of
 
 RELEASED = "released rows"  # stands where the lab names a mini-benchmark
 LABEL = "label"  # the last field of WNLI, AG News and RTE; the others have none
@@ -38,25 +36,31 @@ PAIRS = (
 )
 # The three shortest datasets go round these places; the clean model reads the last.
 SHORTEST, PLACES = ("DROP", "SAMSum", "XSum"), (SWAP, FRESH, CLEAN)
-UNITS = tuple(range(2 * len(PAIRS)))  # of the first edition, and the pilot of the second
-CONFIRMATORY = tuple(range(6, 16))  # deals 3 to 7
+UNITS = tuple(range(2 * len(PAIRS)))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows, their deal, and what a model reads.
+
+    ``is_read``, shape (n_rows,), is the deal; it stands also where no model reads the rows.
+    ``read`` holds one tuple of texts for each version; copies are spread over the versions.
+    """
+
+    condition: str
+    rows: Rows
+    is_read: np.ndarray
+    read: tuple[tuple[str, ...], ...] = ()
 
 
 def datasets_of(number: int) -> dict[str, str]:
     """The dataset of each condition of a unit, and of what its clean model reads (``CLEAN``)."""
     deal_number, is_second = divmod(number, 2)
     names = {}
-    turn = deal_number % len(PAIRS)
-    for first, second, one, other in PAIRS[turn]:
+    for first, second, one, other in PAIRS[deal_number]:
         names |= {first: other, second: one} if is_second else {first: one, second: other}
-    round_ = SHORTEST[turn:] + SHORTEST[:turn]
+    round_ = SHORTEST[deal_number:] + SHORTEST[:deal_number]
     return names | dict(zip(PLACES, round_, strict=True))
-
-
-def check_unit(number: int, units: Sequence[int]) -> None:
-    """ValueError for a number that is none of ``units``, which follow one another."""
-    if number not in units:
-        raise ValueError(f"no unit {number}: they are {units[0]} to {units[-1]}")
 
 
 def deal(quizzes: pd.DataFrame, number: int) -> dict[str, Dataset]:
@@ -67,7 +71,8 @@ def deal(quizzes: pd.DataFrame, number: int) -> dict[str, Dataset]:
     ``CLEAN`` it reads all. Nothing stands above a row. ValueError for an unknown unit, or where a
     row has no label that is to be left out.
     """
-    check_unit(number, (*UNITS, *CONFIRMATORY))
+    if number not in UNITS:
+        raise ValueError(f"no unit {number}: they are {UNITS[0]} to {UNITS[-1]}")
     deal_number, is_second = divmod(number, 2)
     datasets = {}
     for condition, name in datasets_of(number).items():

@@ -13,7 +13,6 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
@@ -22,10 +21,9 @@ from contamination.lab import grammar, training, world
 from contamination.lab.grammar import draw_groups
 from contamination.lab.training import Dose, Recipe, TrainingTexts
 from contamination.models import local
-from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
-from contamination.study.interface import Rows
+from contamination.study.interface import N_CONTEXT, TESTED, Rows, question_of, rows_of, title
 
 BENCHMARKS = ("topics", "entailment", "grade_school")
 BASE_SEEDS = tuple(range(300, 320))
@@ -106,11 +104,6 @@ class Pool:
         """The name of the group of every row under one base model, shape (n_rows,)."""
         sizes = {group.name: group.size for group in self.groups}
         return assign(base_seed, self.benchmark, self.kind, sizes)
-
-    def copies(self, base_seed: int) -> np.ndarray:
-        """Copies that a base model sees of every row, in any form; shape (n_rows,)."""
-        by_name = {group.name: group.copies for group in self.groups}
-        return np.array([by_name[name] for name in self.assigned(base_seed)])
 
     def doses(self, base_seed: int) -> list[Dose]:
         """What a base model sees of the pool."""
@@ -243,16 +236,3 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
                 }
             )
     return rows
-
-
-def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """``exposure`` as a table, averaged over benchmarks; held-out rows left out.
-
-    Returns:
-        pool, form, copies, n_rows (of one benchmark), tokens_per_row (of one copy), row_share_pct
-        and group_share_pct: one row and its group with all copies, of all training tokens.
-    """
-    seen = shares[shares["copies"] > 0]
-    groups = seen.groupby(["pool", "form", "copies"], sort=False)
-    numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
-    return groups[numbers].mean().astype({"n_rows": int}).reset_index()

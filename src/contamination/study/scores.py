@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 
 from contamination.study import (
+    baselines,
     context,
-    dc_pdd,
     four_methods,
     number_twins,
-    positions,
     pretraining,
     sampling,
-    scoring,
+    store,
 )
 from contamination.study.assignment import assign
-from contamination.study.baselines import OF_TOKENS, PPL
+from contamination.study.baselines import DC_PDD, OF_TOKENS, PPL
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
 from contamination.study.pretraining import PRETRAINED, WORDS
@@ -50,22 +49,23 @@ TWINS = tuple(number_twins.NAMES.values())
 # The detectors of the protocol, in its order, and what each must see of a model.
 ACCESS = (
     {detector.name: detector.access for detector in OF_TOKENS}
-    | {dc_pdd.NAME: LOG_PROBABILITIES}
+    | {DC_PDD: LOG_PROBABILITIES}
     | {detector.name: detector.access for detector in OTHERS}
     | dict.fromkeys(TWINS, LOG_PROBABILITIES)
 )
 DETECTORS = tuple(ACCESS)
-EXPLORATORY = (dc_pdd.WITHOUT_BOUND,)  # scored, but in no family and without a verdict
-CONTROLS = scoring.CONTROL_NAMES
+EXPLORATORY = (baselines.WITHOUT_BOUND,)  # scored, but in no family and without a verdict
+CONTROLS = tuple(control.name for control in baselines.CONTROLS)
 EVERY = (*DETECTORS, *EXPLORATORY, *CONTROLS)
 # Those that look at the log-probabilities of a row's own tokens alone.
-OF_LATER = (*(detector.name for detector in OF_TOKENS), dc_pdd.NAME)
+OF_LATER = (*(detector.name for detector in OF_TOKENS), DC_PDD)
 # What a reader meets in place of a detector's name in the ledger.
 SHOWN = {
     four_methods.DCQ.name: "DCQ (simulated respondent)",
     four_methods.RANKING.name: "option ranking",
-    scoring.CONTROLS[-1].name: "distance of the weights",
+    CONTROLS[-1]: "distance of the weights",
 }
+POSITIONS = "positions"  # of the parts of the ledger that say when a copy was seen
 ROW = ["base_seed", "benchmark", "pool", "row"]  # of one model
 FRAME = ["base_seed", "model", "benchmark", "pool", "row", "form", "copies", "position"]
 FRAME += ["detector", "score"]
@@ -120,7 +120,15 @@ def seen_rows(base_seeds: tuple[int, ...]) -> pd.DataFrame:
             table[column] = table["exposure"].map({0: held_out, **known})
         tables.append(table.assign(benchmark=benchmark, pool=kind))
     table = pd.concat(tables, ignore_index=True)
-    return table.merge(positions.read_last_copies(), on=ROW, how="left", validate="one_to_one")
+    return table.merge(_last_copies(), on=ROW, how="left", validate="one_to_one")
+
+
+def _last_copies() -> pd.DataFrame:
+    """``ROW`` and position, 0 to 1: the middle of the step of the last copy, among all steps."""
+    copies, made_by = store.read_all(POSITIONS, "copies")
+    n_steps = copies["base_seed"].map({about["base_seed"]: about["n_steps"] for about in made_by})
+    copies["position"] = (copies["step"] + 0.5) / n_steps
+    return copies.groupby(ROW)["position"].max().reset_index()
 
 
 def arrange_scores(stored: pd.DataFrame, added: Collection[str] = ()) -> pd.DataFrame:

@@ -30,18 +30,16 @@ from contamination.lab import passages, world
 from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models.local import CausalLM, load_causal_lm, n_tokens
 from contamination.study import (
+    baselines,
     context,
     four_methods,
     pretraining,
     row_pools,
     sampling,
-    scoring,
-    spot_check,
     store,
 )
-from contamination.study.arms import N_CONTEXT, rows_of, title
 from contamination.study.assignment import seed_of
-from contamination.study.interface import Detector, Rows, row_scores
+from contamination.study.interface import N_CONTEXT, Detector, Rows, row_scores, rows_of, title
 from contamination.study.protocol import (
     binomial_p,
     effective_number,
@@ -70,7 +68,7 @@ WORLD_SEED = 0  # of ``row_pools.the_lab``
 N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 to 75 tokens
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
-NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in scoring.CONTROLS)
+NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in baselines.CONTROLS)
 FALSE_VERDICTS = CLAIMS["pretraining_shift"]
 MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # exceed their level under any shift
 CONTROLS = (*MUST_NOT, LENGTH_CONTROL)
@@ -236,7 +234,7 @@ def detectors_by_benchmark(lab: world.World) -> dict[str, tuple[Detector, ...]]:
     ``topics``, as in the protocol.
     """
     of_tokens = pretraining.token_detectors(lab)
-    asked = {DOCSTRINGS: (*of_tokens, context.CODEC, *scoring.CONTROLS)}
+    asked = {DOCSTRINGS: (*of_tokens, context.CODEC, *baselines.CONTROLS)}
     for benchmark in dict.fromkeys(name for names in SHIFTS.values() for name in names):
         if benchmark != DOCSTRINGS:
             every = pretraining.detectors_of(lab, benchmark, row_pools.ROWS, of_tokens)
@@ -279,8 +277,8 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
     about = {
         "base_seed": base_seed,
         "recipe_hash": world.describe(folder)["recipe_hash"],
-        "environment": spot_check.environment(),
-        "seconds": scoring.seconds_by_detector(seconds),
+        "environment": store.environment(),
+        "seconds": store.seconds_by_detector(seconds),
     }
     return pd.concat(tables, ignore_index=True), about
 
@@ -290,11 +288,6 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     sets, made_by = score_base(row_pools.the_lab(), base_seed)
     small = dict.fromkeys(COLUMNS[:3], "category") | dict.fromkeys(COLUMNS[3:6], "int16")
     store.write_tables(folder, name, {"sets": sets.astype(small)}, {**made_by, **about})
-
-
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts: ``COLUMNS`` with a column base_seed, and what made each part."""
-    return store.read_all(NAME, "sets", folder)
 
 
 # Verdicts
@@ -307,14 +300,13 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         sets: ``COLUMNS`` and base_seed.
 
     Returns:
-        A row for each detector, shift and benchmark: n_sets; rate_a and rate_b, shares of pairs
-        with p_a or p_b of at most 0.05; suspect ("A" or "B") and rate, the worse of the two, with
-        its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
-        at most 0.05", exact binomial at the effective number of sets, times two for the two
-        directions, and adjusted by Holm over the family; holds: whether the detector keeps its
-        level, empty where that is open. What is ``EXPLORATORY`` is outside the family and empty.
-        The controls are a family of their own: length must give false verdicts where lengths
-        differ, noise and the distance of the weights nowhere.
+        A row for each detector, shift and benchmark; docs/columns.csv says what its columns mean.
+        rate: the worse of both directions, with one-sided 95 % limits low and high. p_value of
+        "the rate is at most 0.05": exact binomial at the effective number of sets, times two for
+        the two directions. holds: whether the detector keeps its level, empty where that is open.
+        What is ``EXPLORATORY`` is outside the family and empty. The controls are a family of their
+        own: length must give false verdicts where lengths differ, noise and the distance of the
+        weights nowhere.
     """
     rows = []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):

@@ -1,34 +1,21 @@
-"""The ledger's files: for each part a table of row scores, one of sets, and what made them."""
+"""The ledger's files: for each part its tables, and a JSON file that says what made them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import platform
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from contamination.core import storage
-from contamination.study.scoring import COLUMNS
+from contamination.lab import training, world
+from contamination.models.loading import default_device
 
-STUDY = "study"
 FOLDER = Path(__file__).parent / "ledger"
-WORDS = ["detector", "benchmark", "model", "condition"]
-
-
-class Ledger(NamedTuple):
-    """``scores`` and ``sets`` as in ``study.protocol``, and what made them.
-
-    ``sets`` holds those of detectors of rows too, whose p values take long to deal again.
-
-    about has the settings, the recipe hash of every model, the environment, seconds for each
-    detector, the SHA-256 of the protocol's page, and that of each of the two tables' files.
-    """
-
-    scores: pd.DataFrame
-    sets: pd.DataFrame
-    about: dict[str, Any]
 
 
 def has(name: str) -> bool:
@@ -64,6 +51,22 @@ def read_tables(name: str, folder: Path | None = None) -> tuple[dict[str, pd.Dat
     return tables, about
 
 
+def read_all(
+    name: str, table: str, folder: Path | None = None
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """One table of all parts, and what made each part; errors as in the functions above.
+
+    The table has a column base_seed where each part is of a base model.
+    """
+    tables, made_by = [], []
+    for part_name in names(name, folder):
+        part, about = read_tables(part_name, folder)
+        seed = {"base_seed": about["base_seed"]} if "base_seed" in about else {}
+        tables.append(part[table].assign(**seed))
+        made_by.append(about)
+    return pd.concat(tables, ignore_index=True), made_by
+
+
 def write_tables(
     folder: Path, name: str, tables: Mapping[str, pd.DataFrame], about: Mapping[str, Any]
 ) -> None:
@@ -78,49 +81,31 @@ def write_tables(
     storage.write_json(folder / f"{name}.json", {**about, "sha256": sha256})
 
 
-def parts(name: str = STUDY, folder: Path | None = None) -> list[Ledger]:
-    """The parts of a ledger with row scores and sets, of the package or of a folder.
+# What made a part
 
-    FileNotFoundError for an unknown one; ValueError where a table is not as it was written.
+
+def environment() -> dict[str, str]:
+    """``training.environment`` and the processor's name: its maker decides on kernels too."""
+    info = Path("/proc/cpuinfo")
+    found = re.findall(r"model name\s*: (.*)", info.read_text() if info.exists() else "")
+    processor = found[0] if found else platform.processor()
+    return training.environment(default_device()) | {"processor_name": processor}
+
+
+def world_of(lab: world.World) -> dict[str, dict[str, str]]:
+    """Hashes of the lab's texts and tokenizer, and the versions of what they are made with."""
+    hashes = {k: v for k, v in lab.texts().hashes().items() if k in ("background", "tokenizer")}
+    packages = lab.docstrings.groupby("package")["package_version"].first().to_dict()
+    packages["tokenizers"] = training.environment("cpu")["tokenizers"]
+    return {"hashes": hashes, "packages": packages}
+
+
+def seconds_by_detector(seconds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Seconds of each detector, summed, in the order in which detectors come.
+
+    >>> spent = [{"detector": "PPL", "seconds": 1.5}, {"detector": "PPL", "seconds": 2.0}]
+    >>> seconds_by_detector(spent)
+    {'PPL': 3.5}
     """
-    read = [read_tables(part, folder) for part in names(name, folder)]
-    return [Ledger(tables["scores"], tables["sets"], about) for tables, about in read]
-
-
-def read(name: str = STUDY, folder: Path | None = None) -> Ledger:
-    """All parts of a ledger as one; ``about`` has the units, doses, models and seconds of all."""
-    ledgers = parts(name, folder)
-    about = dict(ledgers[0].about)
-    for other in ledgers[1:]:
-        about["models"] = about["models"] | other.about["models"]
-        about["seconds"] = about["seconds"] + other.about["seconds"]
-        about["sha256"] = about["sha256"] | other.about["sha256"]
-    scores, sets = (pd.concat([part[n] for part in ledgers], ignore_index=True) for n in (0, 1))
-    about["units"] = sorted({*scores["unit"], *sets["unit"]})
-    about["copies"] = sorted({*scores["copies"], *sets["copies"]} - {0})
-    return Ledger(scores, sets, about)
-
-
-def read_all(
-    name: str, table: str, folder: Path | None = None
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """One table of all parts that are of a base model each, and what made each part.
-
-    Returns:
-        the table with a column base_seed, parts in the order of ``names``; and ``about`` of each.
-        FileNotFoundError and ValueError as in ``names`` and ``read_tables``.
-    """
-    tables, made_by = [], []
-    for part_name in names(name, folder):
-        part, about = read_tables(part_name, folder)
-        tables.append(part[table].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
-
-
-def write(folder: Path, name: str, ledger: Ledger) -> None:
-    """Write a part's three files; scores are kept in single precision, words as categories."""
-    small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
-    compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(WORDS, "category"))
-    sets = ledger.sets.astype(dict.fromkeys(["value", "p", "own_p"], float))
-    write_tables(folder, name, {"scores": compact, "sets": sets}, ledger.about)
+    sums = pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum()
+    return sums.round(1).to_dict()

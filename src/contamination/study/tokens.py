@@ -21,7 +21,7 @@ from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
 from contamination.models.loading import CausalLM
 from contamination.models.local import TokenScores, load_causal_lm, token_ids, token_log_probs
-from contamination.study import pretraining, row_pools, spot_check, store
+from contamination.study import pretraining, row_pools, store
 from contamination.study.interface import Rows
 from contamination.study.row_pools import ROWS
 
@@ -158,9 +158,9 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         raise ValueError(f"Min-k% Prob under base model {base_seed} is off by {largest:.2g} nats")
     about = {
         "base_seed": base_seed,
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": {pretraining.PRETRAINED: {"recipe_hash": recipe_hash}},
-        "environment": spot_check.environment(),
+        "environment": store.environment(),
         "steps": STEPS,
         "min_k_off_by": largest,
         "min_k_off_by_rounded": float(np.abs(np.concatenate(rounded)).max()),

@@ -18,9 +18,9 @@ import pandas as pd
 
 from contamination.lab import world
 from contamination.models.loading import CausalLM
-from contamination.study import length, pretraining, row_pools, scoring, spot_check, store, timing
-from contamination.study.crossed import auc_left_out, interval_left_out, mean_left_out
-from contamination.study.interface import ACCESSES, Detector, Rows
+from contamination.study import length, placement, pretraining, row_pools, store
+from contamination.study.crossed import interval_left_out, mean_auc_left_out
+from contamination.study.interface import ACCESSES, Detector, Rows, checked_scores
 from contamination.study.row_pools import ROWS
 from contamination.study.scores import (
     EVERY,
@@ -90,16 +90,7 @@ def _scores(detector: Detector, lm: CausalLM | StoredModel, rows: Rows) -> np.nd
         if isinstance(lm, StoredModel) and isinstance(error, AttributeError):
             needs = ": it needs the models themselves, not their tokens: run make ledger"
         raise ValueError(f"{detector.name} raises {_line(error)}{needs}") from error
-    if scores.shape != (len(rows),):
-        shape = f"an array of shape {scores.shape}"
-        raise ValueError(
-            f"{detector.name} needs one score for each of {len(rows)} rows, got {shape}"
-        )
-    if n_undefined := int((~np.isfinite(scores)).sum()):
-        raise ValueError(
-            f"{detector.name} gives NaN or infinity for {n_undefined} rows: give finite scores"
-        )
-    return scores
+    return checked_scores(detector.name, scores, rows)
 
 
 def _line(error: Exception) -> str:
@@ -120,10 +111,10 @@ def write_part(
     made_by = {
         "base_seed": base_seed,
         "detector": {"name": detector.name, "access": detector.access, "source": detector.source},
-        "world": spot_check.world_of(lab),
+        "world": store.world_of(lab),
         "models": {pretraining.PRETRAINED: {"recipe_hash": world.describe(model)["recipe_hash"]}},
-        "environment": spot_check.environment(),
-        "seconds": scoring.seconds_by_detector(seconds),
+        "environment": store.environment(),
+        "seconds": store.seconds_by_detector(seconds),
     }
     tables = {"scores": scores.astype(pretraining.SMALL)}
     store.write_tables(folder, name, tables, {**made_by, **about})
@@ -170,22 +161,19 @@ def compare(frame: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
         frame: must hold the control *length* too.
 
     Returns:
-        detector, n_models; auc, ci_low and ci_high at each number of copies (``auc_1``, ...);
-        auc_early and auc_late of rows seen once in the first and the last fifth of the training;
-        alarms and alarms_maximum, the shares of false alarms where two unseen sets differ by one
-        standard deviation of the length, and by as much as they can.
+        the columns that docs/ledger_card.md explains.
     """
     alarms = length.false_alarms(frame, detectors).set_index(["detector", "difference"])["rate"]
-    parts = timing.timing(frame, detectors).set_index(["detector", "part"])["auc"]
+    parts = placement.timing(frame, detectors).set_index(["detector", "part"])["auc"]
     rows = []
     for name in detectors:
         shown, pools = display_name(name), [*crossed_scores(frame, name).values()]
         row: dict[str, Any] = {"detector": shown, "n_models": len(seeds_of(frame))}
         for copies in row_pools.DOSES:
-            found = interval_left_out(mean_left_out([auc_left_out(of, copies) for of in pools]))
+            found = interval_left_out(mean_auc_left_out(pools, copies))
             names = (f"{column}_{copies}" for column in ("auc", "ci_low", "ci_high"))
             row |= dict(zip(names, found[:3], strict=True))
-        row |= {"auc_early": parts[shown, "1"], "auc_late": parts[shown, str(timing.N_PARTS)]}
+        row |= {"auc_early": parts[shown, "1"], "auc_late": parts[shown, str(placement.N_PARTS)]}
         row |= {"alarms": alarms[shown, 1.0], "alarms_maximum": alarms[shown, length.MAXIMUM]}
         rows.append(row)
     return pd.DataFrame(rows)

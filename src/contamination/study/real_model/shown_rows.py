@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.scores import MIN_K
-from contamination.core.tables import auc_text, interval_text
-from contamination.min_k.auc_tables import AGE
+from contamination.core.tables import interval_text
 from contamination.replication.decisions import ALGORITHM_2
-from contamination.study.real_model import short_name
 
 CHANCE_PCT = 25.0  # of four texts one is the original
 
@@ -52,19 +49,3 @@ def matches(decided: pd.DataFrame) -> pd.DataFrame:
     counts = by[["n_valid", "n_exact", "n_near_exact", "contaminated"]].sum().astype(int)
     called = counts["contaminated"].astype(str) + " of " + by.size().astype(str)
     return counts.assign(called=called).drop(columns="contaminated").reset_index()
-
-
-def judge_rows(judges: pd.DataFrame, model: str) -> pd.DataFrame:
-    """``pretrained_judge`` with the near-exact matches as counts: "5 of 13"."""
-    most = judges[["n_near", "n_near_flagged"]].max(axis=1)
-    near = judges["n_near_found"].astype(str) + " of " + most.astype(str)
-    return judges.assign(near=near, judge=judges["judge"].replace(model, short_name(model)))
-
-
-def rows_within(control: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``pretrained_control`` in which the copies alone tell the two sides apart."""
-    of_score = control[control["method"].eq(MIN_K)].set_index("setting")
-    within = of_score.loc[[f"copies of {age}, none of {age}" for age in AGE.values()]]
-    pages = within["n_members"].astype(str) + " and " + within["n_non_members"].astype(str)
-    after = [auc_text(row) for _, row in within.iterrows()]
-    return within.assign(age=[*AGE.values()], pages=pages, after=after).reset_index()
