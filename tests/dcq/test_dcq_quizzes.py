@@ -10,7 +10,7 @@ from scripted_server import MODEL, Reply, ScriptedServer, failure, good, questio
 
 from contamination.dcq import contaminating, quizzes, respondents
 from contamination.dcq.respondents import AnswerRule, BaseRespondent, ChatRespondent, read_letter
-from contamination.lab.grammar import TOPICS, draw_groups
+from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models.chat import Answer, ChatError, Endpoint, Limits, answer_all
 
 KEY = "key-that-nothing-may-show-0123456789"
@@ -211,14 +211,14 @@ def never(requests):
 
 
 def test_the_grammar_gives_the_same_table():
-    groups = draw_groups(TOPICS, 3, 0, "test", n_paraphrases=5)
-    made = quizzes.quizzes_of_groups(groups, TOPICS.columns)
+    groups = draw_groups(BENCHMARKS["topics"], 3, 0, "test", n_paraphrases=5)
+    made = quizzes.quizzes_of_groups(groups, BENCHMARKS["topics"].columns)
     assert list(made) == ["index", "instance", *released_columns(), "fifth"]
     texts = made.drop(columns="index").to_numpy()
     assert all(len(set(row)) == 6 for row in texts)
     labels = [{text.rpartition("\n")[2] for text in row} for row in texts]
     assert all(len(of_group) == 1 for of_group in labels)
-    assert quizzes.quizzes_of_groups(groups.query("option < 5"), TOPICS.columns)[
+    assert quizzes.quizzes_of_groups(groups.query("option < 5"), BENCHMARKS["topics"].columns)[
         "fifth"
     ].tolist() == ["", "", ""]
 
@@ -464,7 +464,7 @@ def lab_lm(tmp_path_factory):
     from contamination.lab.training import TrainingTexts, recipe_for, train
     from contamination.models.local import load_causal_lm
 
-    groups = draw_groups(TOPICS, 60, 0, "background", n_paraphrases=0)
+    groups = draw_groups(BENCHMARKS["topics"], 60, 0, "background", n_paraphrases=0)
     background = tuple(groups["text"])
     tokenizer = train_tokenizer(list(background), vocabulary=400)
     texts = TrainingTexts(background, (), tokenizer)
@@ -476,8 +476,8 @@ def lab_lm(tmp_path_factory):
 
 
 def test_a_base_model_scores_each_text_once_after_its_header(lab_lm):
-    groups = draw_groups(TOPICS, 4, 0, "test", n_paraphrases=5)
-    table = quizzes.quizzes_of_groups(groups, TOPICS.columns)
+    groups = draw_groups(BENCHMARKS["topics"], 4, 0, "test", n_paraphrases=5)
+    table = quizzes.quizzes_of_groups(groups, BENCHMARKS["topics"].columns)
     taker = BaseRespondent(lab_lm, "topics", "train", STATED)
     answers = quizzes.answer_quizzes(taker.spread_over(table), table, with_second=True)
     assert set(answers["answer"]) <= set("ABCDE") and answers["status"].eq("ok").all()
