@@ -26,6 +26,7 @@ from contamination.lab.training import Dose
 MODELS = [f"model_{number:02}" for number in range(1, 11)]
 N_CHEATERS = 3
 SHARE = N_CHEATERS / len(MODELS)
+SAMPLE = SHARE * (1 - SHARE)  # Brier score of the same probability for every model
 N_ROWS = 60  # suspected, held out, and of each model that did not cheat
 COPIES = (1, 2, 4)  # in which a model reads its rows; each cheater has another number
 N_TOKENS = 1_000_000  # of the base model, as in notebook 01
@@ -34,14 +35,16 @@ LEARNING_RATE = 1e-3  # at which one copy hardly shows, and four do
 FINE = 20  # points for each false accusation
 TASK = f"""Ten models, three cheated. Which, and how sure are you?
 
-{MODELS[0]} to {MODELS[-1]} go on from one base model. Three of them read every row of
-suspected.csv, once, twice or four times; the other seven read as many other rows of the same
-benchmark. Nobody read held_out.csv. Chance dealt all rows, so the two files differ in nothing else.
-A row is a whole cell, label and all.
+{MODELS[0]} to {MODELS[-1]} go on from one base model, which you do not get. Three of them read all
+rows of suspected.csv, one of them once, one twice and one four times. Each of the other seven read
+rows of its own of the same benchmark, just as many, once, twice or four times. All read a few other
+texts next to them. Nobody read held_out.csv. Chance dealt all rows to the two files, so only luck
+makes one of them easier. A row is a whole cell, label and all; models read it like that.
 
-Hand in a file like submission.csv: for each model the probability, 0 to 1, that it cheated. The
-truth gets 100 points, the sample gets 0: 100 * (1 - Brier score / {SHARE * (1 - SHARE):.2f}),
-minus {FINE} points for each model above one half that did not cheat.
+Hand in a file like submission.csv: for each model the probability, 0 to 1, that it cheated. The ten
+need not add up to anything. The truth gets 100 points, the sample gets 0, and worse is possible:
+100 * (1 - Brier score / {SAMPLE:.2f}), minus {FINE} points for each model above one half that did
+not cheat. ({SAMPLE:.2f} is the sample's Brier score.)
 """
 KEPT = "config.json model.safetensors special_tokens_map.json tokenizer.json tokenizer_config.json"
 
@@ -97,7 +100,7 @@ def points(secret: str, submission: pd.DataFrame) -> dict[str, float]:
     is_guilty = given.index.isin([*cheaters(secret)])
     brier = float(np.mean((given - is_guilty) ** 2))
     n_false = int(np.sum((given > 0.5) & ~is_guilty))
-    score = 100 * (1 - brier / (SHARE * (1 - SHARE))) - FINE * n_false
+    score = 100 * (1 - brier / SAMPLE) - FINE * n_false
     return {"brier": brier, "false_accusations": n_false, "points": score}
 
 
