@@ -29,7 +29,7 @@ from pathlib import Path
 import pandas as pd
 
 from contamination.audit import auditing
-from contamination.audit.lab_models import Lab
+from contamination.audit.local_models import Lab
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import decide
 from contamination.core.statistics import share_interval

@@ -11,16 +11,9 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.audit import asked as asking
-from contamination.audit import (
-    auditing,
-    completing,
-    internals,
-    lab_models,
-    options,
-    plan,
-)
-from contamination.audit import prepared as preparing
+from contamination.audit import auditing, completing, internals, local_models, options, plan
+from contamination.audit import plan as asking
+from contamination.audit import plan as preparing
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
@@ -90,7 +83,7 @@ def sample_lines(name: str) -> str:
     differ in no topic. Options are interchangeable with their originals, so a model that
     has read none of the rows finds them by chance alone.
     """
-    benchmark = BENCHMARKS[lab_models.SAMPLE_BENCHMARK]
+    benchmark = BENCHMARKS[local_models.SAMPLE_BENCHMARK]
     groups = draw_groups(benchmark, 2 * N_ROWS, 10, "test")
     originals = groups[groups["option"] == 0].set_index("group")
     quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")

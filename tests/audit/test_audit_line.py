@@ -9,7 +9,7 @@ import torch
 import yaml
 from notebook_files import ROOT
 
-from contamination.audit import asked, auditing, session
+from contamination.audit import auditing, plan, session
 from contamination.audit import command_line as audit
 from contamination.audit.local_models import load_model
 from contamination.audit.settings import SAMPLE as SAMPLE_FILE
@@ -113,7 +113,7 @@ def test_files_in_settings_are_those_of_the_folder_where_the_line_was_given(
 
 
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(plan, "check_ready", lambda *_: None)
     monkeypatch.setattr(auditing, "run", lambda *_: pytest.fail("was run"))
     served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
     prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]

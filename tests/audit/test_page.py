@@ -10,7 +10,7 @@ from test_verdict import a_file
 
 from contamination.audit import auditing, page
 from contamination.audit.finding import Finding, Target, scores_of
-from contamination.audit.log_values import HARNESS, SCORES, Log
+from contamination.audit.logs import HARNESS, SCORES, Log
 from contamination.audit.power import Power
 from contamination.audit.prepared import DCQ, MIN_K, Audit, collect_endpoints
 from contamination.audit.rows import Rows

@@ -12,7 +12,7 @@ from made_logs import ASKED, harness_log, inspect_log
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import auditing, command_line, page, prepared
+from contamination.audit import auditing, command_line, page, plan, prepared
 from contamination.audit.finding import Finding, Target
 from contamination.audit.settings import Data
 from contamination.core import verdicts
@@ -94,9 +94,8 @@ def test_a_quiet_audit_prints_errors_alone(tmp_path, capfd, ends_in):
 
 
 def test_a_quiet_audit_asks_no_question(tmp_path, capfd, monkeypatch):
-    from contamination.audit import asked
 
-    monkeypatch.setattr(asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(plan, "check_ready", lambda *_: None)
     monkeypatch.setattr(command_line.sys.stdin, "isatty", lambda: True, raising=False)
     served = ["--model", "m", "--served-at", "http://127.0.0.1:9/v1", "--prices", "1,1"]
     served += ["--price-date", "2026-01-31", "--rows", "6", "--data", "sample", "--quiet"]

@@ -14,7 +14,7 @@ import yaml
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import command_line, evaluation_logs
+from contamination.audit import command_line, logs
 from contamination.lab.tokenizer import train_tokenizer
 
 pytestmark = pytest.mark.servers
@@ -139,7 +139,7 @@ def one_file(folder, pattern):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_samples_of_the_harness_are_its_rows_and_its_score(harness, task):
-    log = evaluation_logs.read(str(one_file(harness, f"samples_{task}_*.jsonl")))
+    log = logs.read_log(str(one_file(harness, f"samples_{task}_*.jsonl")))
     assert log.rows["question"].tolist() == TEXTS  # without template and examples
     assert (log.model, log.names) == ("model", [task, "test"])
     results = json.loads(one_file(harness, "results_*.json").read_text())["results"][task]
@@ -159,7 +159,7 @@ def test_samples_of_the_harness_are_its_rows_and_its_score(harness, task):
 
 @pytest.mark.parametrize(("task", "metric"), [("written", "includes"), ("ranked", "choice")])
 def test_a_log_of_inspect_is_its_rows_and_its_score(inspected, task, metric):
-    log = evaluation_logs.read(str(one_file(inspected, f"*_{task}_*.json")))
+    log = logs.read_log(str(one_file(inspected, f"*_{task}_*.json")))
     assert log.rows["question"].tolist() == TEXTS
     assert (log.model, log.names) == ("mockllm/model", [task, "test"])
     (score,) = log.scores.to_dict("records")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import comparison, log_probs, noticed
+from contamination.audit import comparison, logs
 from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import skip_reasons
@@ -90,7 +90,7 @@ def target_of(audit: Audit, name: str) -> Target:
         if endpoint.model == name:
             return Target(name, endpoint)
     if audit.model.log_probs:
-        values = log_probs.by_text(log_probs.read(audit.model.log_probs), audit.rows, audit.unseen)
+        values = logs.by_text(logs.read_log_probs(audit.model.log_probs), audit.rows, audit.unseen)
         return Target(name, values)
     from contamination.audit.local_models import load_model
 
@@ -106,7 +106,7 @@ def source_of(audit: Audit, name: str) -> str | Path:
     """Folder or hub id of a local model; one of the lab is trained if it is not in the cache."""
     if not name.startswith(LAB):
         return name
-    from contamination.audit.lab_models import Lab
+    from contamination.audit.local_models import Lab
 
     told = audit.told
     lab = Lab(told.world_seed, told.n_background_tokens, told.copies)
@@ -210,17 +210,6 @@ def tables_of(
         "audit_lists": lists,
         "audit_controls": checks_table(audit),
     }
-
-
-def noticed_lines(methods: pd.DataFrame) -> list[str]:
-    """What an audit of this size would have noticed: what it is, and a line for each method."""
-    table = noticed.load()
-    found = methods[methods["n_comparison"].gt(0)].drop_duplicates("method")
-    if found.empty:
-        return []
-    return [noticed.INTRODUCTION] + [
-        noticed.describe(table, row.method, row.n, row.n_comparison) for row in found.itertuples()
-    ]
 
 
 def paper_tables(findings: Found) -> dict[str, pd.DataFrame]:

@@ -14,9 +14,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from contamination.audit.benchmarks import BENCHMARKS
 from contamination.core import keys
 
+# Benchmarks by their names: hub id with configuration, split with public rows, column of the text.
+BENCHMARKS = {
+    "GSM8K": ("openai/gsm8k:main", "test", "question"),
+    "MMLU": ("cais/mmlu:all", "test", "question"),
+    "HumanEval": ("openai/openai_humaneval", "test", "prompt"),
+    "ARC": ("allenai/ai2_arc:ARC-Challenge", "test", "question"),
+    "TruthfulQA": ("truthfulqa/truthful_qa:generation", "validation", "question"),
+    "HellaSwag": ("Rowan/hellaswag", "validation", "ctx"),
+}
 WORDS = ("shown", "control fails", "open", "not run")  # ``verdicts.OF_AUDIT``
 WITH_SETTINGS = ("settings", "output", "plan", "yes", "fail_on", "quiet")  # all else is in the file
 FOUND, ERROR, INTERRUPTED = 1, 2, 130  # exit codes

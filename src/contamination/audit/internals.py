@@ -14,7 +14,7 @@ import pandas as pd
 from contamination.audit import instrument
 from contamination.audit.finding import Finding, Target, scores_of
 from contamination.audit.local_models import load_model
-from contamination.audit.log_probs import UNCHECKED
+from contamination.audit.logs import UNCHECKED
 from contamination.audit.prepared import (
     INSTANCE,
     MODEL,

@@ -17,9 +17,9 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from contamination.audit import auditing, noticed, verdict
+from contamination.audit import auditing, power, verdict
 from contamination.audit.finding import Finding, Target
-from contamination.audit.log_values import Log
+from contamination.audit.logs import Log
 from contamination.audit.power import Power
 from contamination.audit.prepared import METHODS, Audit, name_of
 from contamination.core import plots, storage, verdicts
@@ -89,7 +89,7 @@ class Results:
     @property
     def noticed(self) -> list[str]:
         """What an audit of this size would have noticed, in sentences."""
-        return auditing.noticed_lines(self.tables["audit"])
+        return power.noticed_lines(self.tables["audit"])
 
     @property
     def missing(self) -> dict[str, list[str]]:
@@ -205,7 +205,7 @@ def _page(results: Results, picture: str) -> str:
             for row in results.tables["audit_verdicts"].to_dict("records")
         ],
         missing=_said_of_missing(results),
-        wrong=noticed.WRONG,
+        wrong=power.WRONG,
         noticed=_of_noticed(results),
         figure=picture,
         shown=[*_of_rows(results), *_of_scores(results)],
@@ -322,7 +322,7 @@ def _summary(results: Results) -> str:
     lines += [f"* {line}" for one in results.powers for line in one.lines]
     said = [f"**{one.partition('. ')[0]}.** {one.partition('. ')[2]}" for one in results.says]
     parts = ["## Was this model trained on this data?", *said, _said_of_missing(results)]
-    parts += [noticed.WRONG, *results.noticed[:1], "\n".join(lines)]
+    parts += [power.WRONG, *results.noticed[:1], "\n".join(lines)]
     return "\n\n".join(visible(part).replace("<", "&lt;") for part in parts if part) + "\n"
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import pandas as pd
 
@@ -29,10 +32,10 @@ from contamination.audit.prepared import (
     name_of,
 )
 from contamination.audit.rows import FEWEST_ROWS, Rows
-from contamination.audit.settings import LAB
+from contamination.audit.settings import LAB, check_name
 from contamination.core.overlap import words
 from contamination.dcq.quizzes import LETTERS, header, perturbation_request, quiz_prompt
-from contamination.models.chat import estimate
+from contamination.models.chat import ChatError, Secret, estimate
 from contamination.models.exchange import (
     Endpoint,
     Request,
@@ -60,6 +63,45 @@ from contamination.replication.instructions import (
     WRONG_SPLIT,
     cut_rows,
 )
+
+
+def check_ready(asked: RunEndpoints, references: Sequence[str] = ()) -> None:
+    """Raise, in one line, if a key, a price, an address or a local model is missing.
+
+    Raises:
+        ChatError: if a key's variable is not set, or nothing listens at an address.
+        FileNotFoundError: if a local model (or reference) is not there, or if nobody can say.
+        ValueError: if an endpoint that asks for a key has no price.
+    """
+    roles = [(model, MODEL) for model in asked.endpoints]
+    roles += [(helper, role) for role, helper in asked.helpers.items()]
+    for who, role in roles:
+        if who.key_variable:
+            Secret(who.key_variable)
+        if asked.prices[role] is None and (who.key_variable or asked.cap):
+            raise ValueError(
+                f"no price for {who.model}: fill in prices and price_date, the day you read the "
+                "price list"
+            )
+        _check_listens(who)
+    for name in [*(one for one in asked.models if isinstance(one, str)), *references]:
+        if unchecked := check_name(name):  # without a connection it cannot be loaded either
+            raise FileNotFoundError(unchecked)
+
+
+def _check_listens(who: Endpoint) -> None:
+    address = urlsplit(who.base_url)
+    if address.scheme in getproxies():  # what stands behind a proxy cannot be seen from here
+        return
+    port = address.port or {"https": 443}.get(address.scheme, 80)
+    try:
+        socket.create_connection((address.hostname, port), timeout=5).close()
+    except OSError as error:
+        raise ChatError(
+            f"nothing answers at {who.base_url} ({error.strerror or error}): start the server, or "
+            "check base_url and the connection"
+        ) from error
+
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.
 N_QUIZZES = 1 + len(LETTERS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.audit import evaluation_logs
+from contamination.audit import logs
 from contamination.audit.settings import Data
 from contamination.core import keys, storage
 from contamination.core.keys import one_line
@@ -97,9 +97,9 @@ class Rows:
 def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     """All rows of the dataset or of the comparison rows, of a log of an evaluation its questions.
 
-    Errors as ``evaluation_logs.read`` and ``partitions.load_rows``.
+    Errors as ``logs.read_log`` and ``partitions.load_rows``.
     """
-    if log := evaluation_logs.read(source):
+    if log := logs.read_log(source):
         return log.rows
     is_named = source == data.dataset or partitions.is_delimited(source)
     try:

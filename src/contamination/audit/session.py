@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import yaml
 
-from contamination.audit import asked, auditing, comparison, evaluation_logs, log_probs, plan, rows
-from contamination.audit.benchmarks import BENCHMARKS
+from contamination.audit import auditing, comparison, logs, plan, rows
+from contamination.audit.command_line import BENCHMARKS
 from contamination.audit.finding import Finding, Target
-from contamination.audit.log_values import Log
+from contamination.audit.logs import Log
 from contamination.audit.prepared import Audit, collect_endpoints
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Settings, check_name
@@ -85,8 +85,8 @@ def values_of(options: argparse.Namespace) -> dict[str, Any]:
     if options.data:
         data = data_of(options.data, options.split, options.text, options.label)
     else:
-        data = {"dataset": options.log_probs} | log_probs.DATA
-        if log_probs.read(options.log_probs)[log_probs.TEXT].eq("").all():
+        data = {"dataset": options.log_probs} | logs.LOG_PROBS_DATA
+        if logs.read_log_probs(options.log_probs)[logs.TEXT].eq("").all():
             raise ValueError(
                 f"{options.log_probs} has no texts: name the rows by --data and --unseen"
             )
@@ -148,10 +148,10 @@ def plan_audit(
     for unchecked in filter(None, map(check_name, local)):
         print(unchecked)
     if model.log_probs:
-        log_probs.read(model.log_probs)  # raises before anything is written
+        logs.read_log_probs(model.log_probs)  # raises before anything is written
     elif not is_dry:
-        asked.check_ready(endpoints, told.dice.reference_models)
-    log = evaluation_logs.read(told.data.dataset)
+        plan.check_ready(endpoints, told.dice.reference_models)
+    log = logs.read_log(told.data.dataset)
     told, loaded = read_rows(told, "text_columns" in values.get("data", {}), log)
     check_folder(outputs, told)
     if local:
@@ -192,7 +192,7 @@ def read_rows(
     data, found = told.data, None
     data = replace(data, revision=data.revision or partitions.commit_of(data.dataset))
     if log:
-        print(evaluation_logs.describe_log(data.dataset, log))
+        print(logs.describe_log(data.dataset, log))
         found = log.rows
         data = data if data.names else replace(data, names=log.names)
     if not has_columns:

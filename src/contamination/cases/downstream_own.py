@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM
 
-from contamination.audit.asked import check_models
+from contamination.audit.local_models import check_models
 from contamination.cases.downstream_examples import (
     deal,
     examples_of_files,

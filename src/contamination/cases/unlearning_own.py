@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit.asked import check_models
-from contamination.audit.local_models import load_model
+from contamination.audit.local_models import check_models, load_model
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels, price_of
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items

@@ -15,26 +15,123 @@ import math
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contamination.audit.log_values import (
-    HARNESS,
-    INSPECT,
-    Log,
-    as_count,
-    as_list,
-    as_name,
-    as_object,
-    as_score,
-    as_text,
-    mean,
-    scores_table,
-)
 from contamination.core.keys import one_line, reason
 from contamination.data import partitions
+
+if TYPE_CHECKING:
+    from contamination.audit.rows import Rows
+
+HARNESS, INSPECT = "lm-evaluation-harness", "Inspect"
+SCORES = ["tool", "model", "task", "metric", "value", "n", "mean_of_samples"]
+_WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+_MOST_SAMPLES = 10**12
+_NO_SCORE = re.compile(r"(^|_|,)(stderr|std|var)(,|$)")  # how precise a score is
+
+
+@dataclass(frozen=True)
+class Log:
+    """One log of an evaluation.
+
+    Attributes:
+        tool: ``HARNESS`` or ``INSPECT``.
+        model, task, split: as the log names them; "" where it does not.
+        rows: one row for each question: ``question`` (the text of the dataset that the model was
+            shown; missing where nothing is known but a prompt that may hold examples), ``shown``
+            (the whole prompt), ``target``, ``score`` (the first metric, NaN without one; of Inspect
+            the mean over epochs), and the dataset's own fields in ``doc`` (the harness, with its
+            ``doc_id``) or ``metadata`` (Inspect).
+        scores: ``SCORES``, one row for each metric that the log states: its value, the number of
+            samples, and the mean over the samples of the file (NaN where they have no such
+            score).
+    """
+
+    tool: str
+    model: str
+    task: str
+    split: str
+    rows: pd.DataFrame
+    scores: pd.DataFrame
+
+    @property
+    def names(self) -> list[str]:
+        """Dataset and split, as prompts say them."""
+        return [self.task, self.split or "test"]
+
+
+def scores_table(
+    about: Sequence[str], stated: Sequence[tuple[str, float, int, float]]
+) -> pd.DataFrame:
+    """``Log.scores`` from tool, model and task, and from metric, value, n and mean of samples.
+
+    Standard errors, and metrics without a value, are left out.
+    """
+    rows = [
+        (*about, *one) for one in stated if not (_NO_SCORE.search(one[0]) or math.isnan(one[1]))
+    ]
+    return pd.DataFrame(rows, columns=SCORES)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of some scores; NaN of none."""
+    return sum(values) / len(values) if values else math.nan
+
+
+def as_count(value: Any, other: int) -> int:
+    """A number of samples; ``other`` in place of what is none."""
+    number = as_score(value)
+    return int(number) if 0 < number < _MOST_SAMPLES else other
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """An object; an empty one in place of all else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list; an empty one in place of all else."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """A text, or a number as text; of a list the lines of its texts; "" for all else."""
+    if isinstance(value, list):
+        return "\n".join(as_text(one) for one in value if not isinstance(one, list))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def as_name(value: Any) -> str:
+    """The name of a model, and no path of the machine."""
+    name = as_text(value)
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def as_score(value: Any) -> float:
+    """A score as a number, NaN for what is none.
+
+    Correct is 1, incorrect and no answer are 0, and partially correct is 0.5.
+
+    >>> as_score("C"), as_score("0.25"), as_score(True)
+    (1.0, 0.25, 1.0)
+    """
+    if isinstance(value, str):
+        value = _WORDS.get(value.strip().lower(), value)
+    if not isinstance(value, str | int | float):
+        return math.nan
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
 
 _MOST_SAID = 3  # scores that the line about a log names
 _OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line
@@ -43,7 +140,7 @@ _FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
 _ATTACHED = "attachment://"
 
 
-def read(source: str) -> Log | None:
+def read_log(source: str) -> Log | None:
     """The log that a file is, by its contents; None for any other file, and where there is none.
 
     Raises:
@@ -361,3 +458,86 @@ def _stated_by_inspect(
     return stated or [
         (f"{name},mean", mean(values), len(values), mean(values)) for name, values in own.items()
     ]
+
+
+TEXT, SUSPECTED = "text", "suspected"
+# What such a file is as a dataset.
+LOG_PROBS_DATA = {
+    "text_columns": [TEXT],
+    "member_column": SUSPECTED,
+    "label_column": "",
+    "task": "summary",
+}
+UNCHECKED = "the log-probabilities come from a file and were not checked on known texts"
+_LEAST = -1e6  # a token that was cut out of the sampling has minus infinity, which is no score
+
+Value = Annotated[float, Field(le=0, ge=_LEAST)]
+
+
+class Line(BaseModel):
+    """One row of the file."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    id: int | str
+    suspected: bool
+    log_probs: list[Value | None]
+    text: str = ""
+
+
+@lru_cache(maxsize=1)
+def read_log_probs(path: str) -> pd.DataFrame:
+    """Columns id, suspected, log_probs (arrays) and text ("" in every row, or in none).
+
+    Raises:
+        ValueError, FileNotFoundError: in one line that names the first wrong line of the file.
+    """
+    file = partitions.find_file(path)
+    if file is None:
+        raise FileNotFoundError(f'no file "{path}" of log-probabilities: check the path')
+    lines = Path(file).read_text(encoding="utf-8").split("\n")
+    found = [_parsed(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    table = pd.DataFrame(found, columns=["id", SUSPECTED, "log_probs", TEXT])
+    if table.duplicated(["id", SUSPECTED]).any():
+        twice = table.loc[table.duplicated(["id", SUSPECTED]), "id"].iloc[0]
+        raise ValueError(f'{path}: the id "{twice}" stands twice: give each row one line')
+    if table[TEXT].eq("").any() and table[TEXT].ne("").any():
+        raise ValueError(f"{path}: some lines have a text and some have none: give all or none")
+    values = [values for values in table["log_probs"] if len(values)]
+    if not values or len(np.unique(np.concatenate(values))) == 1:
+        raise ValueError(f"{path}: all log-probabilities are the same, so no model gave them")
+    return table
+
+
+def _parsed(path: str, number: int, line: str) -> tuple[int | str, bool, np.ndarray, str]:
+    try:
+        row = Line.model_validate_json(line)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "JSON"
+        raise ValueError(f"{path}: line {number}: {place}: {fault['msg']}") from None
+    if None in row.log_probs[1:]:
+        raise ValueError(f"{path}: line {number}: log_probs: null stands behind the first token")
+    values = np.array([one for one in row.log_probs if one is not None], dtype=float)
+    return row.id, row.suspected, values, row.text
+
+
+def by_text(table: pd.DataFrame, rows: Rows, unseen: Rows | None) -> dict[str, np.ndarray | str]:
+    """The log-probabilities of each text of two files, or why there are none.
+
+    ``table`` is that of :func:`read_log_probs`. A text with half as many values as words was cut.
+    """
+    has_texts = bool(table[TEXT].ne("").any())
+    keys = zip(table[SUSPECTED], table["id"].astype(str), strict=True)
+    named = table[TEXT].str.strip() if has_texts else keys
+    known = dict(zip(named, table["log_probs"], strict=True))
+    found: dict[str, np.ndarray | str] = {}
+    for of_file in filter(None, (rows, unseen)):
+        for number, text in zip(of_file.rows["index"], of_file.passages, strict=True):
+            values = known.get(text if has_texts else (of_file is rows, str(number)), ())
+            if not len(values):
+                found[text] = "the file has no log-probabilities of it"
+            elif 2 * len(values) < (n_words := len(text.split())):
+                found[text] = f"{len(values)} log-probabilities of {n_words} words: it was cut"
+            else:
+                found[text] = values
+    return found
