@@ -26,7 +26,7 @@ import pandas as pd
 
 from contamination.audit import power
 from contamination.audit.decision import Comparison, text_features
-from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
+from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.verdicts import ALPHA
 from contamination.study import baselines, four_methods, row_pools

@@ -23,7 +23,7 @@ import pandas as pd
 
 from contamination.audit import command_line
 from contamination.audit.local_models import BATCH_SIZE, LEARNING_RATE, N_TOKENS, Lab
-from contamination.audit.prepared import MIN_K
+from contamination.audit.plan import MIN_K
 from contamination.core import storage
 from contamination.dice.pool import fine_tune
 from contamination.lab import world

@@ -17,7 +17,6 @@ from made_logs import (
     harness_sample,
     inspect_log,
     inspect_sample,
-    write_lines,
 )
 
 from contamination.audit import logs, rows
@@ -34,7 +33,7 @@ def test_a_log_is_known_by_its_contents_and_read_as_rows_with_its_score(tmp_path
     assert log.rows["score"].tolist() == [1, 1, 0, 0, 0, 0]
     assert (log.model, log.task) == ("some/model", "harbour")
     (score,) = log.scores.to_dict("records")
-    assert score["value"] == pytest.approx(1 / 3) == score["mean_of_samples"]
+    assert score["value"] == pytest.approx(1 / 3)
     assert score["n"] == 6
     assert rows.text_column(log.rows, source) == "question"
     line = logs.describe_log(source, log)
@@ -104,7 +103,9 @@ def test_where_the_prompt_shows_no_field_the_whole_prompt_is_the_text_unless_it_
     if is_taken:
         assert log.rows["question"][0] == f"Question: {ASKED[0]}\nAnswer:"
     else:
-        with pytest.raises(ValueError, match=r"name one by --text .*texts are in shown, .*doc.q"):
+        with pytest.raises(
+            ValueError, match=r"name one of shown, target, .*or a field of one, by --text"
+        ):
             rows.text_column(log.rows, source)
 
 
@@ -114,23 +115,19 @@ def test_a_question_with_several_filters_is_one_row_and_each_filter_has_its_scor
         for name, n in (("strict", 1), ("loose", 3))
         for k in range(6)
     ]
-    stated = {"exact_match,strict": 1 / 6, "exact_match,loose": 0.5}
-    log = logs.read_log(harness_log(tmp_path, samples, stated))
+    log = logs.read_log(harness_log(tmp_path, samples))
     assert len(log.rows) == 6 and log.rows["score"].sum() == 1
-    assert log.scores["metric"].tolist() == list(stated)
+    assert log.scores["metric"].tolist() == ["exact_match,strict", "exact_match,loose"]
     assert log.scores["value"].tolist() == pytest.approx([1 / 6, 0.5])
-    assert log.scores["mean_of_samples"].tolist() == pytest.approx([1 / 6, 0.5])
 
 
 def test_the_right_one_of_options_ranked_by_likelihood_is_its_text(tmp_path):
     asked = "Question: Where is it?\nAnswer:"
     sent = {f"gen_args_{n}": {"arg_0": asked, "arg_1": f" {word}"} for n, word in enumerate("ab")}
     likely = [[["-7.5", "False"]], [["-3.25", "True"]]]
-    as_lists = [list(one.values()) for one in sent.values()]  # as older versions write them
-    for arguments, resps in ((sent, likely), (as_lists, [[[-7.5, False]], [[-3.25, True]]])):
-        sample = harness_sample(0, 1.0, "acc", arguments=arguments, resps=resps, target="1")
-        log = logs.read_log(harness_log(tmp_path, [sample]))
-        assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
+    sample = harness_sample(0, 1.0, "acc", arguments=sent, resps=likely, target="1")
+    log = logs.read_log(harness_log(tmp_path, [sample]))
+    assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
 
 
 def test_a_chat_is_read_without_its_json(tmp_path):
@@ -143,23 +140,11 @@ def test_a_chat_is_read_without_its_json(tmp_path):
 
 
 def test_without_the_results_the_score_is_the_mean_of_the_samples(tmp_path):
-    log = logs.read_log(harness_log(tmp_path, stated=False))
+    log = logs.read_log(harness_log(tmp_path, has_results=False))
     (score,) = log.scores.to_dict("records")
     assert (score["metric"], score["n"]) == ("exact_match,none", 6)
     assert score["value"] == pytest.approx(1 / 3)
     assert (log.model, log.task, log.names) == ("", "harbour", ["harbour", "test"])
-    samples = [harness_sample(k, k < 3) for k in range(6)]
-    for sample in samples:
-        del sample["metrics"]  # as older versions write them
-    renamed = write_lines(tmp_path / "mine.jsonl", samples)
-    log = logs.read_log(renamed)
-    assert log.task == "mine" and log.scores["value"].tolist() == [0.5]
-
-
-def test_results_that_tell_of_other_samples_can_be_seen(tmp_path):
-    log = logs.read_log(harness_log(tmp_path, stated={"exact_match,none": 0.9}))
-    (score,) = log.scores.to_dict("records")
-    assert score["value"] == 0.9 and score["mean_of_samples"] == pytest.approx(1 / 3)
 
 
 # Inspect
@@ -171,7 +156,7 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     ]
     log = logs.read_log(inspect_log(tmp_path, samples))
     assert len(log.rows) == 6 and log.rows["score"].tolist() == [0.5] * 6
-    assert log.scores["mean_of_samples"].tolist() == [0.5]
+    assert log.scores["value"].tolist() == [0.5]
 
 
 def test_what_a_solver_adds_is_shown_and_is_not_the_question(tmp_path):
@@ -191,15 +176,10 @@ def test_what_a_solver_adds_is_shown_and_is_not_the_question(tmp_path):
 
 def test_a_scorer_of_several_values_has_each_by_its_name(tmp_path):
     samples = [inspect_sample(k, {"brief": 1, "right": k / 5}, scorer="judge") for k in range(6)]
-    told = [
-        {"name": n, "metrics": {"mean": {"value": v}}} for n, v in [("brief", 1), ("right", 0.5)]
-    ]
-    log = logs.read_log(inspect_log(tmp_path, samples, scores=told))
-    assert log.scores["metric"].tolist() == ["brief,mean", "right,mean"]
-    assert log.scores["mean_of_samples"].tolist() == pytest.approx([1, 0.5])
-    assert log.scores["n"].tolist() == [6, 6]
-    log = logs.read_log(inspect_log(tmp_path, samples, scores=[]))
+    log = logs.read_log(inspect_log(tmp_path, samples))
+    assert log.scores["metric"].tolist() == ["brief", "right"]
     assert log.scores["value"].tolist() == pytest.approx([1, 0.5])
+    assert log.scores["n"].tolist() == [6, 6]
 
 
 @pytest.mark.parametrize(
@@ -282,9 +262,8 @@ SURPRISES = st.dictionaries(
 def test_values_of_another_shape_give_a_log_or_one_line(tmp_path_factory, surprises, other):
     folder = tmp_path_factory.mktemp("logs")
     harness = harness_log(folder, [harness_sample(0, 1.0), harness_sample(1, 0.0) | surprises])
-    told = [{"name": other, "scored_samples": other, "metrics": {"accuracy": {"value": other}}}]
     samples = [inspect_sample(0, "C"), inspect_sample(1, "I") | surprises]
-    for source in (harness, inspect_log(folder, samples, scores=told)):
+    for source in (harness, inspect_log(folder, samples)):
         try:
             log = logs.read_log(source)
         except ValueError as error:
@@ -302,5 +281,5 @@ def test_rows_of_one_number_and_other_contents_are_both_kept(tmp_path):
     sent = {"gen_args_0": {"arg_0": "Question: How many trains left town?", "arg_1": {}}}
     samples = [harness_sample(k, 1.0) for k in range(6)]
     samples += [harness_sample(0, 0.0, doc=other, arguments=sent), harness_sample(1, 1.0)]
-    found = logs.read_log(harness_log(tmp_path, samples, stated=False))
+    found = logs.read_log(harness_log(tmp_path, samples, has_results=False))
     assert len(found.rows) == 7 and found.rows["doc_id"].tolist() == [0, 1, 2, 3, 4, 5, 0]

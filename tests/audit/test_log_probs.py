@@ -7,7 +7,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.audit import auditing, command_line, logs
-from contamination.audit.prepared import METHODS, MIN_K
+from contamination.audit.plan import METHODS, MIN_K
 from contamination.audit.settings import SAMPLE, UNSEEN, Settings
 
 
@@ -39,7 +39,7 @@ def written(path, lines):
 
 
 def audited(tmp_path, *words):
-    code = command_line.main([*words, "--quiet", "--output", str(tmp_path / "out")])
+    code = command_line.main([*words, "--output", str(tmp_path / "out")])
     return code, json.loads((tmp_path / "out/verdict.json").read_text())
 
 

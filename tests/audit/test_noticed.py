@@ -8,7 +8,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.audit import power
-from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
+from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 
 
@@ -39,11 +39,11 @@ def test_the_sentence_gives_the_range_over_models_for_a_third_of_the_rows():
     )
     assert said.startswith(f"{MIN_K}, 60 rows and 60 comparison rows: seen ")
     assert "not measured" in power.describe(a_table(), MIN_K, 10, 60)
-    assert "not measured" in power.describe(a_table(), "DICE", 60, 60)
+    assert "not measured" in power.describe(a_table(), "no method", 60, 60)
 
 
 def test_the_table_of_the_package_has_every_setting_once():
-    table = power.load()
+    table = storage.read_csv(power.PATH)
     keys = ["method", "model", "n", "n_comparison", "share", "copies"]
     assert not table.duplicated(keys).any() and table["noticed"].between(0, 1).all()
     assert {*table["method"]} == {DCQ, REPLICATION, RANKING, MIN_K} and table[
@@ -55,7 +55,7 @@ PAGE = (ROOT / "docs/audit.md").read_text()
 
 
 def test_the_page_has_the_numbers_of_the_simulation():
-    table = power.load()
+    table = storage.read_csv(power.PATH)
     of_min_k = table[table["method"].eq(MIN_K)]
     for (n, m), share in product(((30, 20), (60, 60), (90, 180)), (0.1, 1 / 3, 2 / 3)):
         rows = of_min_k[of_min_k["n"].eq(n) & of_min_k["n_comparison"].eq(m)]
@@ -87,7 +87,7 @@ def test_the_verdict_at_the_head_of_the_page_is_the_stored_one():
     says = stored.loc[stored["model"].eq("lab:contaminated"), "says"].item()
     seen = re.search(r"At least \d+ of \d+ rows of sample test \(\d+ %\) were seen", says)[0]
     assert seen in head and re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
-    said = power.describe(power.load(), MIN_K, 60, 60)
+    said = power.describe(storage.read_csv(power.PATH), MIN_K, 60, 60)
     for times in ("sixteen times in", "four times in", "once in"):
         assert re.search(rf"{times} [\d to]+ %", said)[0] in head
     wrong = power.WRONG.split(" (docs/audit.md)")[0].partition("this rule said shown ")[2]

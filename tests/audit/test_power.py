@@ -9,7 +9,7 @@ from test_audit import prepared, tiny_folder  # noqa: F401 (a fixture)
 
 from contamination.audit import auditing, power
 from contamination.audit.finding import Finding, Target, scores_of
-from contamination.audit.prepared import MIN_K
+from contamination.audit.plan import MIN_K
 from contamination.audit.settings import Settings
 
 

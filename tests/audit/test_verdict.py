@@ -8,7 +8,7 @@ import pytest
 
 from contamination.audit import verdict
 from contamination.audit.finding import Finding
-from contamination.audit.prepared import DCQ, MIN_K, REPLICATION
+from contamination.audit.plan import DCQ, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN, OPEN, SHOWN
 
 WORDS = ["harbour", "ship", "salt", "wool", "corn", "iron", "coal", "rice", "town", "sea", "wind"]

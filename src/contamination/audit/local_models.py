@@ -16,15 +16,11 @@ from contamination.lab.training import Dose, has_native_bfloat16
 from contamination.models import local, source
 from contamination.models.loading import device_named
 from contamination.models.local import CausalLM
-from contamination.models.source import check_model
 from contamination.replication.instructions import LABELLED_TASKS, cut_rows, document
 
 
 def load_model(settings: Model, name: str | Path = "") -> CausalLM:
-    """The first model, or another one in the same way.
-
-    Errors as ``models.local.load_causal_lm`` and ``models.loading.device_named``.
-    """
+    """The first model, or another one in the same way."""
     name = str(name) or settings.first
     # With a map it is the map that places it.
     device = None if settings.device_map and not settings.device else device_named(settings.device)
@@ -103,4 +99,4 @@ def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:
 def check_models(models: Sequence[str], revision: str = "") -> None:
     """FileNotFoundError if a named local model is not there; ``revision`` is the first model's."""
     for model in filter(None, models):
-        check_model(model, revision if model == models[0] else "")
+        source.check_model(model, revision if model == models[0] else "")

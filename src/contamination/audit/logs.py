@@ -1,8 +1,8 @@
-"""Logs of an evaluation, read as a dataset: lm-evaluation-harness and Inspect.
+"""What other tools wrote, read as data: logs of evaluations, and files of log-probabilities.
 
-Whoever evaluated a model has the benchmark's rows at hand already, in the log that the evaluation
-wrote for each sample. A log also says what the model answered and which score it got, so a verdict
-can be read next to the score that it is about.
+Whoever evaluated a model has the benchmark's rows at hand already, in the log that
+lm-evaluation-harness or Inspect wrote for each sample. A log also says which score the model got,
+so a verdict can be read next to the score that it is about.
 
 Logs are untrusted: a value of another shape than documented is left empty, and a damaged log gives
 one line.
@@ -14,7 +14,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,27 +31,26 @@ if TYPE_CHECKING:
     from contamination.audit.rows import Rows
 
 HARNESS, INSPECT = "lm-evaluation-harness", "Inspect"
-SCORES = ["tool", "model", "task", "metric", "value", "n", "mean_of_samples"]
+SCORES = ["tool", "model", "task", "metric", "value", "n"]
 _WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
-_MOST_SAMPLES = 10**12
-_NO_SCORE = re.compile(r"(^|_|,)(stderr|std|var)(,|$)")  # how precise a score is
+_MOST_SAID = 3  # scores that the line about a log names
+_OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line of the harness
+_STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
+_FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
+_ATTACHED = "attachment://"
 
 
 @dataclass(frozen=True)
 class Log:
-    """One log of an evaluation.
+    """One log of an evaluation; a name is "" where the log has none.
 
     Attributes:
-        tool: ``HARNESS`` or ``INSPECT``.
-        model, task, split: as the log names them; "" where it does not.
         rows: one row for each question: ``question`` (the text of the dataset that the model was
             shown; missing where nothing is known but a prompt that may hold examples), ``shown``
             (the whole prompt), ``target``, ``score`` (the first metric, NaN without one; of Inspect
             the mean over epochs), and the dataset's own fields in ``doc`` (the harness, with its
             ``doc_id``) or ``metadata`` (Inspect).
-        scores: ``SCORES``, one row for each metric that the log states: its value, the number of
-            samples, and the mean over the samples of the file (NaN where they have no such
-            score).
+        scores: ``SCORES``, one row for each metric: its mean over the samples, and their number.
     """
 
     tool: str
@@ -65,79 +64,6 @@ class Log:
     def names(self) -> list[str]:
         """Dataset and split, as prompts say them."""
         return [self.task, self.split or "test"]
-
-
-def scores_table(
-    about: Sequence[str], stated: Sequence[tuple[str, float, int, float]]
-) -> pd.DataFrame:
-    """``Log.scores`` from tool, model and task, and from metric, value, n and mean of samples.
-
-    Standard errors, and metrics without a value, are left out.
-    """
-    rows = [
-        (*about, *one) for one in stated if not (_NO_SCORE.search(one[0]) or math.isnan(one[1]))
-    ]
-    return pd.DataFrame(rows, columns=SCORES)
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean of some scores; NaN of none."""
-    return sum(values) / len(values) if values else math.nan
-
-
-def as_count(value: Any, other: int) -> int:
-    """A number of samples; ``other`` in place of what is none."""
-    number = as_score(value)
-    return int(number) if 0 < number < _MOST_SAMPLES else other
-
-
-def as_object(value: Any) -> Mapping[str, Any]:
-    """An object; an empty one in place of all else."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """A list; an empty one in place of all else."""
-    return value if isinstance(value, list) else []
-
-
-def as_text(value: Any) -> str:
-    """A text, or a number as text; of a list the lines of its texts; "" for all else."""
-    if isinstance(value, list):
-        return "\n".join(as_text(one) for one in value if not isinstance(one, list))
-    return str(value) if isinstance(value, str | int | float) else ""
-
-
-def as_name(value: Any) -> str:
-    """The name of a model, and no path of the machine."""
-    name = as_text(value)
-    return Path(name).name if Path(name).is_absolute() else name
-
-
-def as_score(value: Any) -> float:
-    """A score as a number, NaN for what is none.
-
-    Correct is 1, incorrect and no answer are 0, and partially correct is 0.5.
-
-    >>> as_score("C"), as_score("0.25"), as_score(True)
-    (1.0, 0.25, 1.0)
-    """
-    if isinstance(value, str):
-        value = _WORDS.get(value.strip().lower(), value)
-    if not isinstance(value, str | int | float):
-        return math.nan
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
-
-
-_MOST_SAID = 3  # scores that the line about a log names
-_OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line
-_STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
-_FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
-_ATTACHED = "attachment://"
 
 
 def read_log(source: str) -> Log | None:
@@ -174,13 +100,13 @@ def read_log(source: str) -> Log | None:
 
 
 def describe_log(source: str, log: Log) -> str:
-    """One line: which tool wrote a log, of what, and the scores that it states."""
+    """One line: which tool wrote a log, of what, and the mean scores of its samples."""
     of_model = f" and model {one_line(log.model)}" if log.model else ""
-    stated = log.scores.head(_MOST_SAID).itertuples()
-    said = [f"{one_line(row.metric)} {row.value:.3f} (n = {row.n:,})" for row in stated]
+    first = log.scores.head(_MOST_SAID).itertuples()
+    said = [f"{one_line(row.metric)} {row.value:.3f} (n = {row.n:,})" for row in first]
     return (
         f"{source}: a log of {log.tool}, task {one_line(log.task)}{of_model}; "
-        f"{', '.join(said) or 'it states no score'}"
+        f"{', '.join(said) or 'it has no score'}"
     )
 
 
@@ -197,12 +123,9 @@ def _lines(path: Path) -> Log | None:
 def _one_object(path: Path) -> Log | None:
     """The log of a JSON file that holds one object; None where it is not a log."""
     with partitions.opened(path) as stream:
-        if not next(filter(str.strip, stream), "").lstrip().startswith("{"):
-            return None
-        stream.seek(0)
         text = stream.read()
     try:
-        found = partitions.parse_json(text, dict)
+        found = partitions.parse_json(text, dict) if text.lstrip().startswith("{") else {}
     except ValueError:
         return None
     if isinstance(found.get("results"), dict) and isinstance(found.get("configs"), dict):
@@ -210,16 +133,78 @@ def _one_object(path: Path) -> Log | None:
             f"the results of {HARNESS} have no samples: run it with --log_samples, and name the "
             "file samples_... that it writes"
         )
-    is_log = as_object(found.get("eval")).get("task") and "status" in found
+    is_log = _object(found.get("eval")).get("task") and "status" in found
     return _read_inspect(found) if is_log else None
+
+
+# Untrusted values
+
+
+def _object(value: Any, *names: str) -> Mapping[str, Any]:
+    """What an object holds under these names; an empty object in place of all else."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    """A text, or a number as text; of a list the lines of its texts; "" for all else."""
+    if isinstance(value, list):
+        return "\n".join(_text(one) for one in value if not isinstance(one, list))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _name(value: Any) -> str:
+    """The name of a model, and no path of the machine."""
+    name = _text(value)
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def as_score(value: Any) -> float:
+    """A score as a number, NaN for what is none.
+
+    Correct is 1, incorrect and no answer are 0, and partially correct is 0.5.
+
+    >>> as_score("C"), as_score("0.25"), as_score(True)
+    (1.0, 0.25, 1.0)
+    """
+    if isinstance(value, str):
+        value = _WORDS.get(value.strip().lower(), value)
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _scores_in(values: Mapping[Any, Any]) -> dict[str, float]:
+    """The scores among some values, by name."""
+    found = {str(name): as_score(value) for name, value in values.items()}
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> pd.DataFrame:
+    """``Log.scores`` from tool, model and task, and from metric and score of each sample."""
+    found: dict[str, list[float]] = {}
+    for name, value in scores:
+        found.setdefault(name, []).append(value)
+    rows = [(*about, name, _mean(values), len(values)) for name, values in found.items()]
+    return pd.DataFrame(rows, columns=SCORES)
 
 
 # The per-sample log that lm-evaluation-harness writes with ``--log_samples``.
 #
 # ``samples_TASK_DATE.jsonl`` has one line for each sample and filter: doc_id, doc (the dataset's
 # row), arguments (what the model was sent), resps (what it answered), target, filter, metrics, and
-# one field for each metric. ``results_DATE.json`` next to it has the aggregated scores. Older
-# versions write requests as lists instead of objects, and no list of metrics.
+# one field for each metric. ``results_DATE.json`` next to it names the model and the split.
 
 
 def _read_harness(path: Path) -> Log:
@@ -235,8 +220,8 @@ def _read_harness(path: Path) -> Log:
         unique.setdefault(f"{sample['doc_id']} {json.dumps(sample['doc'])}", sample)
     firsts = list(unique.values())
     rows = pd.DataFrame({"shown": [_prompt(sample["arguments"]) for sample in firsts]})
-    asked = _questions([as_object(sample["doc"]) for sample in firsts], list(rows["shown"]))
-    if not asked and as_object(results.get("n-shot")).get(task) == 0:
+    asked = _questions([_object(sample["doc"]) for sample in firsts], list(rows["shown"]))
+    if not asked and _object(results.get("n-shot")).get(task) == 0:
         asked = list(rows["shown"])
     if asked:
         rows.insert(0, "question", asked)
@@ -244,11 +229,15 @@ def _read_harness(path: Path) -> Log:
     rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
     rows["doc_id"] = [sample["doc_id"] for sample in firsts]
     rows["doc"] = [sample["doc"] for sample in firsts]
-    config = as_object(as_object(results.get("configs")).get(task))
-    split = as_text(config.get("test_split") or config.get("validation_split"))
-    model = as_name(results.get("model_name"))
-    stated = _stated_by_harness(results, task, samples)
-    return Log(HARNESS, model, task, split, rows, scores_table((HARNESS, model, task), stated))
+    config = _object(results, "configs", task)
+    split = _text(config.get("test_split") or config.get("validation_split"))
+    scores = (
+        (f"{name},{_text(sample.get('filter')) or 'none'}", value)
+        for sample in samples
+        for name, value in _metrics(sample).items()
+    )
+    about = (HARNESS, _name(results.get("model_name")), task)
+    return Log(*about, split, rows, _scores_table(about, scores))
 
 
 def _samples(path: Path) -> list[dict[str, Any]]:
@@ -269,7 +258,7 @@ def _samples(path: Path) -> list[dict[str, Any]]:
 
 
 def _results(path: Path) -> Mapping[str, Any]:
-    """The aggregated results of the same run; empty where the file is gone."""
+    """What is known of the same run; empty where the file is gone."""
     if not path.is_file():
         return {}
     try:
@@ -278,25 +267,21 @@ def _results(path: Path) -> Mapping[str, Any]:
         raise ValueError(f"its results, {path.name}: {reason(error)}") from error
 
 
-# What the model was asked
-
-
 def _requests(arguments: Any) -> list[list[Any]]:
     """The requests of a sample: for each the context, and what is scored or how it is sampled."""
-    requests = arguments.values() if isinstance(arguments, dict) else as_list(arguments)
-    return [list(one.values()) if isinstance(one, dict) else as_list(one) for one in requests]
+    return [list(_object(one).values()) for one in _object(arguments).values()]
 
 
 def _prompt(arguments: Any) -> str:
     """The context of the first request; of a chat what all its messages say."""
     context = next((request[0] for request in _requests(arguments) if request), "")
-    text = as_text(context)  # a list of one text where the model is behind an address
+    text = _text(context)  # a list of one text where the model is behind an address
     if text.startswith("[{"):
         try:
             turns = partitions.parse_json(text, list)
         except ValueError:
             return text
-        return "\n".join(as_text(as_object(turn).get("content")) for turn in turns)
+        return "\n".join(_text(_object(turn).get("content")) for turn in turns)
     return text
 
 
@@ -309,7 +294,7 @@ def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> lis
     """
     texts: dict[str, list[str]] = {}
     for name in docs[0]:
-        values = [as_text(doc.get(name)).strip() for doc in docs]
+        values = [_text(doc.get(name)).strip() for doc in docs]
         is_long = sum(map(len, values)) >= _FEWEST_LETTERS * len(values)
         if is_long and all(text in prompt for text, prompt in zip(values, prompts, strict=True)):
             texts[name] = values
@@ -323,44 +308,19 @@ def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> lis
     return ["\n".join(filter(None, row)) for row in in_rows]
 
 
-# The right answer, and the score
-
-
 def _target(sample: Mapping[str, Any]) -> str:
     """The right answer; of options ranked by likelihood, its text."""
-    target, requests = as_text(sample.get("target")), _requests(sample["arguments"])
+    target, requests = _text(sample.get("target")), _requests(sample["arguments"])
     is_number = re.fullmatch("[0-9]{1,4}", target) and len(requests) > 1
     if is_number and int(target) < len(requests) and requests[int(target)]:
-        return as_text(requests[int(target)][-1]).strip()
+        return _text(requests[int(target)][-1]).strip()
     return target
 
 
 def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
     """The scores of a sample by metric, in the order of the log."""
-    names = as_list(sample.get("metrics")) or [
-        name
-        for name, value in sample.items()
-        if name not in _OF_SAMPLE and name != "target" and isinstance(value, bool | int | float)
-    ]
-    found = {str(name): as_score(sample.get(str(name))) for name in names}
-    return {name: value for name, value in found.items() if not math.isnan(value)}
-
-
-def _stated_by_harness(
-    results: Mapping[str, Any], task: str, samples: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, float, int, float]]:
-    """For ``scores_table``, metrics as "exact_match,strict"; the samples' own without results."""
-    own: dict[str, list[float]] = {}
-    for sample in samples:
-        for name, value in _metrics(sample).items():
-            own.setdefault(f"{name},{as_text(sample.get('filter')) or 'none'}", []).append(value)
-    found = as_object(as_object(results.get("results")).get(task))
-    told = {name: as_score(value) for name, value in found.items() if "," in name}
-    if not told:
-        return [(name, mean(values), len(values), mean(values)) for name, values in own.items()]
-    n = as_object(as_object(results.get("n-samples")).get(task)).get("effective")
-    n = as_count(n, len({str(sample["doc_id"]) for sample in samples}))
-    return [(name, value, n, mean(own.get(name, []))) for name, value in told.items()]
+    names = _list(sample.get("metrics"))
+    return _scores_in({str(name): sample.get(str(name)) for name in names})
 
 
 # The log of a task that Inspect writes as JSON: ``inspect eval ... --log-format json``.
@@ -372,13 +332,13 @@ def _stated_by_harness(
 
 def _read_inspect(found: Mapping[str, Any]) -> Log:
     """The log of one task; ValueError, in one line, if it has no samples."""
-    about, samples = as_object(found["eval"]), as_list(found.get("samples"))
+    about, samples = _object(found["eval"]), _list(found.get("samples"))
     if not samples:
-        status = one_line(as_text(found.get("status"))) or "unknown"
+        status = one_line(_text(found.get("status"))) or "unknown"
         raise ValueError(
             f"the log of {INSPECT} has no samples (its status is {status}): run it to the end"
         )
-    if not all("input" in as_object(sample) for sample in samples):
+    if not all("input" in _object(sample) for sample in samples):
         raise ValueError(f'a sample of the log of {INSPECT} has no "input": write the log again')
     epochs: dict[str, list[Mapping[str, Any]]] = {}  # of each question
     for number, sample in enumerate(samples):
@@ -386,24 +346,24 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     firsts = [of_question[0] for of_question in epochs.values()]
     rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
     rows["shown"] = [_shown(sample) for sample in firsts]
-    rows["choices"] = [as_list(sample.get("choices")) for sample in firsts]
-    rows["target"] = [as_text(sample.get("target")) for sample in firsts]
+    rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
+    rows["target"] = [_text(sample.get("target")) for sample in firsts]
     rows["score"] = [
-        mean([value for one in of_question for value in [*_scores_by_inspect(one).values()][:1]])
+        _mean([value for one in of_question for value in [*_scored(one).values()][:1]])
         for of_question in epochs.values()
     ]
-    rows["metadata"] = [as_object(sample.get("metadata")) for sample in firsts]
-    task, model = as_text(about["task"]).rsplit("/", 1)[-1], as_name(about.get("model"))
-    split = as_text(as_object(about.get("dataset")).get("split"))
-    stated = _stated_by_inspect(as_object(found.get("results")), samples, len(rows))
-    return Log(INSPECT, model, task, split, rows, scores_table((INSPECT, model, task), stated))
+    rows["metadata"] = [_object(sample.get("metadata")) for sample in firsts]
+    named = (INSPECT, _name(about.get("model")), _text(about["task"]).rsplit("/", 1)[-1])
+    scores = (pair for sample in samples for pair in _scored(sample).items())
+    split = _text(_object(about, "dataset").get("split"))
+    return Log(*named, split, rows, _scores_table(named, scores))
 
 
 def _asked(sample: Mapping[str, Any]) -> str:
     """The question of a sample: its text, or what the user says in its chat."""
     asked = sample["input"]
     if isinstance(asked, list):
-        turns = [as_object(turn) for turn in asked]
+        turns = map(_object, asked)
         asked = [turn.get("content") for turn in turns if turn.get("role") == "user"]
     return _said(asked, sample)
 
@@ -411,7 +371,7 @@ def _asked(sample: Mapping[str, Any]) -> str:
 def _shown(sample: Mapping[str, Any]) -> str:
     """What the messages before the model's first answer say: a solver may add to the question."""
     before = []
-    for turn in map(as_object, as_list(sample.get("messages"))):
+    for turn in map(_object, _list(sample.get("messages"))):
         if turn.get("role") == "assistant":
             break
         before.append(turn.get("content"))
@@ -426,61 +386,38 @@ def _said(content: Any, sample: Mapping[str, Any]) -> str:
         return _said(content.get("text"), sample)
     text = content if isinstance(content, str) else ""
     if text.startswith(_ATTACHED):
-        text = as_text(as_object(sample.get("attachments")).get(text.removeprefix(_ATTACHED)))
+        return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
     return text
 
 
-def _scores_by_inspect(sample: Mapping[str, Any]) -> dict[str, float]:
+def _scored(sample: Mapping[str, Any]) -> dict[str, float]:
     """The scores of a sample by scorer, or by the names that a scorer of several gives."""
-    found: dict[str, float] = {}
-    for scorer, score in as_object(sample.get("scores")).items():
-        value = as_object(score).get("value")
-        several = value if isinstance(value, dict) else {scorer: value}
-        found |= {str(name): as_score(one) for name, one in several.items()}
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+    found: dict[str, Any] = {}
+    for scorer, score in _object(sample, "scores").items():
+        value = _object(score).get("value")
+        found |= value if isinstance(value, dict) else {scorer: value}
+    return _scores_in(found)
 
 
-def _stated_by_inspect(
-    results: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], n_questions: int
-) -> list[tuple[str, float, int, float]]:
-    """For ``scores_table``, metrics as "match,accuracy"; the samples' own without results."""
-    own: dict[str, list[float]] = {}
-    for sample in samples:
-        for name, value in _scores_by_inspect(sample).items():
-            own.setdefault(name, []).append(value)
-    stated = []
-    for score in map(as_object, as_list(results.get("scores"))):
-        name, n = as_text(score.get("name")), score.get("scored_samples")
-        for metric, one in as_object(score.get("metrics")).items():
-            value = as_score(as_object(one).get("value"))
-            of_samples = mean(own.get(name, []))
-            stated.append((f"{name},{metric}", value, as_count(n, n_questions), of_samples))
-    return stated or [
-        (f"{name},mean", mean(values), len(values), mean(values)) for name, values in own.items()
-    ]
-
+# Log-probabilities from anywhere: a file of them in place of a model.
+#
+# A line of the file is one row. vLLM and SGLang give such numbers (docs/audit.md shows how).
+# Without texts, an id is the number of the row in its file, from 0.
 
 TEXT, SUSPECTED = "text", "suspected"
 # What such a file is as a dataset.
-LOG_PROBS_DATA = {
-    "text_columns": [TEXT],
-    "member_column": SUSPECTED,
-    "label_column": "",
-    "task": "summary",
-}
-UNCHECKED = "the log-probabilities come from a file and were not checked on known texts"
+LOG_PROBS_DATA = {"text_columns": [TEXT], "member_column": SUSPECTED}
+LOG_PROBS_DATA |= {"label_column": "", "task": "summary"}
 _LEAST = -1e6  # a token that was cut out of the sampling has minus infinity, which is no score
-
-Value = Annotated[float, Field(le=0, ge=_LEAST)]
 
 
 class Line(BaseModel):
-    """One row of the file."""
+    """One row of the file: natural logarithms of the tokens' probabilities, in order."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
     id: int | str
-    suspected: bool
-    log_probs: list[Value | None]
+    suspected: bool  # False for a comparison row
+    log_probs: list[Annotated[float, Field(le=0, ge=_LEAST)] | None]  # null for a first token
     text: str = ""
 
 
