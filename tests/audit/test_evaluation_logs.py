@@ -103,9 +103,7 @@ def test_where_the_prompt_shows_no_field_the_whole_prompt_is_the_text_unless_it_
     if is_taken:
         assert log.rows["question"][0] == f"Question: {ASKED[0]}\nAnswer:"
     else:
-        with pytest.raises(
-            ValueError, match=r"name one of shown, target, .*or a field of one, by --text"
-        ):
+        with pytest.raises(ValueError, match=r"name one of shown, .* or a field of one, by --text"):
             rows.text_column(log.rows, source)
 
 
@@ -159,18 +157,15 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     assert log.scores["value"].tolist() == [0.5]
 
 
-def test_what_a_solver_adds_is_shown_and_is_not_the_question(tmp_path):
-    added = f"Answer with one letter.\n\n{ASKED[0]}\n\nA) two\nB) three"
-    turns = [{"role": "user", "content": "attachment://abc"}, {"role": "assistant", "content": "A"}]
+def test_a_question_in_a_chat_or_stored_apart_is_read(tmp_path):
     chat = [{"role": "system", "content": "Be brief."}]
     chat.append(
         {"role": "user", "content": [{"type": "text", "text": ASKED[1]}, {"type": "image"}]}
     )
-    attached = {"messages": turns, "attachments": {"abc": added}, "choices": ["two", "three"]}
-    samples = [inspect_sample(0, "C", **attached), inspect_sample(1, "I", input=chat)]
-    log = logs.read_log(inspect_log(tmp_path, samples))
+    apart = {"input": "attachment://abc", "attachments": {"abc": ASKED[0]}}
+    samples = [inspect_sample(0, "C", **apart, choices=["two", "three"])]
+    log = logs.read_log(inspect_log(tmp_path, [*samples, inspect_sample(1, "I", input=chat)]))
     assert log.rows["question"].tolist() == ASKED[:2]
-    assert log.rows["shown"].tolist() == [added, f"Be brief.\n{ASKED[1]}"]
     assert rows.texts_at(log.rows, "question,choices", "x")[0] == f"{ASKED[0]}\ntwo\nthree"
 
 

@@ -166,10 +166,7 @@ def test_a_log_of_inspect_is_its_rows_and_its_score(inspected, task, metric):
     if task == "ranked":
         assert score["value"] == 0.5
         assert log.rows["score"].tolist() == [1.0, 0.0] * (N // 2)
-        assert log.rows["shown"].str.endswith("A) news\nB) sport").all()
         assert log.rows["choices"].tolist() == [["news", "sport"]] * N
-    else:
-        assert log.rows["shown"].str.startswith("Be brief.\n").all()
 
 
 def test_the_results_of_the_harness_alone_are_refused_with_the_cure(harness, tmp_path, capsys):

@@ -47,9 +47,9 @@ class Log:
     Attributes:
         rows: one row for each question: ``question`` (the text of the dataset that the model was
             shown; missing where nothing is known but a prompt that may hold examples), ``shown``
-            (the whole prompt), ``target``, ``score`` (the first metric, NaN without one; of Inspect
-            the mean over epochs), and the dataset's own fields in ``doc`` (the harness, with its
-            ``doc_id``) or ``metadata`` (Inspect).
+            (the harness's whole prompt), ``target``, ``score`` (the first metric, NaN without one;
+            of Inspect the mean over epochs), and the dataset's own fields in ``doc`` (the harness,
+            with its ``doc_id``) or ``metadata`` (Inspect).
         scores: ``SCORES``, one row for each metric: its mean over the samples, and their number.
     """
 
@@ -345,7 +345,6 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
         epochs.setdefault(str(sample.get("id", number)), []).append(sample)
     firsts = [of_question[0] for of_question in epochs.values()]
     rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
-    rows["shown"] = [_shown(sample) for sample in firsts]
     rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [_text(sample.get("target")) for sample in firsts]
     rows["score"] = [
@@ -366,16 +365,6 @@ def _asked(sample: Mapping[str, Any]) -> str:
         turns = map(_object, asked)
         asked = [turn.get("content") for turn in turns if turn.get("role") == "user"]
     return _said(asked, sample)
-
-
-def _shown(sample: Mapping[str, Any]) -> str:
-    """What the messages before the model's first answer say: a solver may add to the question."""
-    before = []
-    for turn in map(_object, _list(sample.get("messages"))):
-        if turn.get("role") == "assistant":
-            break
-        before.append(turn.get("content"))
-    return _said(before, sample) or _asked(sample)
 
 
 def _said(content: Any, sample: Mapping[str, Any]) -> str:

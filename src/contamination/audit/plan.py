@@ -83,11 +83,6 @@ class Audit:
         """Dataset and split as the prompts say them."""
         return self.told.data.called
 
-    @property
-    def methods(self) -> list[str]:
-        """The methods that are asked for, as tables call them."""
-        return [NAMED[name] for name in self.told.methods] or list(METHODS)
-
     def scored_texts(self, rows: Rows) -> list[str]:
         """Rows as Min-k% Prob scores them, and as the checks of the text alone see them."""
         return rows.passages if self.told.min_k.form == TEXT else rows.instances
@@ -151,7 +146,10 @@ class Audit:
     def reasons(self) -> dict[str, str]:
         """For each method "" if it will be run, else why not."""
         model, data = self.told.model, self.told.data
-        found = {name: "" if name in self.methods else "not asked for" for name in METHODS}
+        wanted = self.told.methods or list(NAMED)
+        found: dict[str, str] = {
+            called: "" if name in wanted else "not asked for" for name, called in NAMED.items()
+        }
 
         def refuse(why: str, *methods: str) -> None:
             found.update({name: found[name] or why for name in methods})

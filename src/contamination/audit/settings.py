@@ -118,7 +118,9 @@ class Data(OwnSettings):
         "[classification or NLI or summary or one-sentence summary or code or question]",
     )
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
-    text_columns: list[str] = setting(["text"], 'of the text; "a.b" is a field, "a,b" joins two')
+    text_columns: list[str] = setting(
+        ["text"], 'of the text, two for NLI; "a.b" is a field, "a,b" joins two'
+    )
     label_column: str = setting("label", "column of the label, empty for none")
     label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
 

@@ -112,19 +112,19 @@ def _of_method(
     row |= {"n_at_least": pd.NA, "share_at_least": math.nan}
     row |= {name: found.counts.get(name, pd.NA) for name in COUNTS}
     notes = [found.note]
-    if found.why_not:
+    if found.why_not or found.scores is None:
         is_apart = found.why_not == audit.refusal
         return row | {"verdict": CONTROL_FAILS if is_apart else NOT_RUN, "note": found.why_not}
-    if found.scores is not None:
-        answered = found.scores.groupby("is_unseen")["score"].agg(lambda of: of.notna().mean())
-        row["n"] = int((found.scores["score"].notna() & ~found.scores["is_unseen"]).sum())
-        if not row["n"]:
-            why = "no row has a usable answer"
-            return row | {"verdict": NOT_RUN, "note": "; ".join(filter(None, [*notes, why]))}
-        if audit.unseen is None:
-            notes.append(NO_COMPARISON)
-        elif compared is None:
-            notes.append("no comparison row has a usable answer")
+    scores = found.scores
+    answered = scores.groupby("is_unseen")["score"].agg(lambda of: of.notna().mean())
+    row["n"] = int((scores["score"].notna() & ~scores["is_unseen"]).sum())
+    if not row["n"]:
+        notes.append("no row has a usable answer")
+        return row | {"verdict": NOT_RUN, "note": "; ".join(filter(None, notes))}
+    if audit.unseen is None:
+        notes.append(NO_COMPARISON)
+    elif compared is None:
+        notes.append("no comparison row has a usable answer")
     if compared is not None:
         row |= {"n": compared.n, "n_comparison": compared.n_comparison, "value": compared.auc}
         ends = decision.auc_interval(compared.auc, compared.n, compared.n_comparison)
