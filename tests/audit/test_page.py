@@ -63,8 +63,6 @@ def test_verdict_json_has_verdict_list_files_and_models(tmp_path):
     assert found["files"] == {} and found["versions"]["python"]
     listed = [row["index"] for row in found["listed_rows"]]
     assert {*range(30, 60)} <= {*listed} and len(listed) <= 36
-    unlisted = json.loads((tmp_path / page.UNLISTED).read_text())["rows"]
-    assert sorted([*listed, *unlisted]) == list(range(60))
     assert all(len(row["text"]) <= page.MOST_LETTERS for row in found["listed_rows"])
 
 
@@ -81,7 +79,6 @@ def test_an_open_verdict_says_what_would_have_been_noticed_and_reassures_nobody(
     text = html.unescape(page.write(results(0), tmp_path).read_text())
     assert '<span class="badge open">open</span>' in text and "no sign that it is clean" in text
     assert "Min-k% Prob, 60 rows and 60 comparison rows: seen sixteen times in" in text
-    assert not (tmp_path / page.UNLISTED).exists()
 
 
 def test_what_copies_showed_is_on_the_page_and_in_the_record(tmp_path):
@@ -94,13 +91,9 @@ def test_what_copies_showed_is_on_the_page_and_in_the_record(tmp_path):
     assert json.loads(file.with_suffix(".json").read_text())["power"] == [record]
 
 
-def test_unlisted_rows_of_a_log_have_the_numbers_that_the_harness_gives_them(tmp_path):
-    """A log of a part of a task: its row k is row k + 100 of the task."""
+def test_the_score_of_a_log_is_shown_with_and_without_the_listed_rows(tmp_path):
     table = pd.DataFrame({"doc_id": range(100, 160), "score": [1.0, 0.0] * 30})
     log = Log(HARNESS, "m", "task", "test", table, pd.DataFrame(columns=SCORES))
-    found = results(30, log=log)
-    page.write(found, tmp_path)
-    unlisted = json.loads((tmp_path / page.UNLISTED).read_text())["rows"]
-    assert unlisted and set(unlisted) <= set(range(100, 130))
+    page.write(results(30, log=log), tmp_path)
     split = json.loads((tmp_path / "verdict.json").read_text())["scores_by_list"]
     assert split[0]["value"] == 0.5 and split[1]["n"] + split[2]["n"] == 60

@@ -162,12 +162,6 @@ def test_methods_are_corrected_together_and_the_clearest_names_the_rows():
 # The list and a score of an evaluation
 
 
-def test_rows_that_no_model_names_are_left_for_an_evaluation():
-    rows = pd.DataFrame({"index": [0, 1, 0, 1], "is_listed": [True, False, False, False]})
-    assert verdict.unlisted_rows(rows) == [1]
-    assert verdict.unlisted_rows(rows.assign(is_listed=pd.NA)) == []
-
-
 def test_the_score_of_an_evaluation_is_split_by_the_list():
     rows = pd.DataFrame({"index": [0, 1, 2, 3, 4], "is_listed": [True, False, True, False, pd.NA]})
     scores = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0])  # row 4 was not scored by any method

@@ -6,10 +6,10 @@ refused, or whose files are told apart without a model, needs none of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -24,6 +24,9 @@ from contamination.dcq.published_tables import reciprocal_row
 from contamination.dcq.quizzes import instances_of
 from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
+
+if TYPE_CHECKING:
+    from contamination.audit.power import Power
 
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
 DRY = "dry run: nothing was asked"
@@ -95,42 +98,34 @@ def source_of(audit: Audit, name: str) -> str | Path:
     """Folder or hub id of a local model; one of the lab is trained if it is not in the cache."""
     if not name.startswith(LAB):
         return name
-    from contamination.audit.local_models import Lab
+    from contamination.audit.local_models import lab_folder
 
-    told = audit.told
-    lab = Lab(told.world_seed, told.n_background_tokens, told.copies)
-    return lab.folder(name, audit.rows, told.data)
+    return lab_folder(audit.told, name, audit.rows)
 
 
 def run(
-    audit: Audit,
-    found: dict[str, dict[str, Finding]],
-    targets: dict[str, Target],
-    measure: Callable[[Target], Any] | None = None,
-) -> list[Any]:
+    audit: Audit, found: dict[str, dict[str, Finding]], targets: dict[str, Target]
+) -> list[Power]:
     """Every method for every model, written into ``found`` and ``targets`` as it is done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
-    will read it, and one at a time: two large ones do not fit.
-
-    Args:
-        measure: called with each model while it is loaded, such as ``power.measure``.
-
-    Returns:
-        What ``measure`` gave.
+    will read it, and one at a time: two large ones do not fit. Where the settings ask for power,
+    what copies of each model showed is returned.
     """
-    measured = []
+    powers = []
     for name in audit.told.model.names:
         is_asked = not audit.told.dry_run and not all(audit.reasons.values())
         called = audit.told.model.name_of(name)
         target = target_of(audit, name) if is_asked else Target(called, None)
         targets[target.name], found[target.name] = target, {}
         findings_of(audit, target, found[target.name])
-        if measure and is_asked:
-            measured.append(measure(target))
+        if audit.told.power and is_asked:
+            from contamination.audit import power
+
+            powers.append(power.measure(audit, target))
         if target.identity:
             targets[target.name] = replace(target, place=None)
-    return measured
+    return powers
 
 
 def findings_of(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from contamination.audit.rows import Rows
-from contamination.audit.settings import CONTAMINATED, NATIVE, Data, Model
+from contamination.audit.settings import CONTAMINATED, NATIVE, Data, Model, Settings
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
 from contamination.lab.grammar import BENCHMARKS, draw_instances
@@ -47,42 +45,26 @@ LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000
 SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
 
 
-@dataclass(frozen=True)
-class Lab:
-    """What the lab's models are made with."""
+def lab_folder(told: Settings, name: str, rows: Rows) -> Path:
+    """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
 
-    world_seed: int  # this and the next of the base model, as in notebook 01
-    n_background_tokens: int
-    copies: int  # how often a model reads its rows in each of two forms
-
-    def base(self) -> Path:
-        """The base model, which has read background alone."""
-        return world.base_model(self._world, self.n_background_tokens, self.world_seed)
-
-    def folder(self, name: str, rows: Rows, data: Data) -> Path:
-        """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
-
-        The contaminated model reads the rows; a clean one as many rows of the lab's topics
-        that are not among them, in the same forms and as often: "lab:clean:1", "lab:clean:2"
-        and so on read other ones.
-        """
-        if name == CONTAMINATED:
-            texts, seed = _read_texts(rows, data.task, data.called), 0
-        else:
-            number = name.rsplit(":", 1)[1]
-            seed = int(number) if number.isdigit() else 0
-            benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
-            others = draw_instances(benchmark, len(rows.rows), seed, "validation")
-            others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
-            texts = _read_texts(others, Data().task, data.called)
-        doses, base = [Dose(texts, self.copies)], self.base()
-        return world.continued_model(
-            self._world, base, doses, N_TOKENS, seed, LEARNING_RATE, batch_size=BATCH_SIZE
-        )
-
-    @cached_property
-    def _world(self) -> world.World:
-        return world.build_world(self.world_seed)
+    The contaminated model reads the rows; a clean one as many rows of the lab's topics that are
+    not among them, in the same forms and as often: "lab:clean:1" and so on read other ones.
+    """
+    made, data = world.build_world(told.world_seed), told.data
+    base = world.base_model(made, told.n_background_tokens, told.world_seed)
+    if name == CONTAMINATED:
+        texts, seed = _read_texts(rows, data.task, data.called), 0
+    else:
+        number = name.rsplit(":", 1)[1]
+        seed = int(number) if number.isdigit() else 0
+        others = draw_instances(BENCHMARKS[SAMPLE_BENCHMARK], len(rows.rows), seed, "validation")
+        others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
+        texts = _read_texts(others, Data().task, data.called)
+    doses = [Dose(texts, told.copies)]
+    return world.continued_model(
+        made, base, doses, N_TOKENS, seed, LEARNING_RATE, batch_size=BATCH_SIZE
+    )
 
 
 def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:

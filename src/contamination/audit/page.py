@@ -29,7 +29,6 @@ from contamination.core.tables import show, with_interval
 from contamination.data import partitions
 
 SCHEMA_VERSION = 3  # of verdict.json, as docs/verdict.schema.json describes it
-UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 MOST_LETTERS = 160  # of a row's text on the page
 MEANINGS = {
@@ -43,9 +42,8 @@ NOT_INFLATION = (
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
 )
 REST = (
-    f"All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has the numbers of the "
-    "rows that no list names, in the form that lm_eval --samples reads. They did not stand out, "
-    "which does not show that they were not seen."
+    "All rows with their scores are in tables/audit_rows.csv. Rows that no list names did not "
+    "stand out, which does not show that they were not seen."
 )
 LABELS = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
 LABELS |= {"value": "AUC or share", "share_at_least": "seen, at least", "index": "row"}
@@ -117,15 +115,6 @@ class Results:
         return verdict.scores_by_list(self.log.rows["score"], rows) if self.log else pd.DataFrame()
 
     @property
-    def unlisted(self) -> list[int]:
-        """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
-        numbers = verdict.unlisted_rows(self.tables["audit_rows"])
-        if self.log and "doc_id" in self.log.rows:
-            names = self.log.rows["doc_id"].tolist()
-            numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
-        return numbers
-
-    @property
     def models(self) -> pd.DataFrame:
         """Name and weights of each model (``Target.weights``)."""
         rows = [target.weights for target in self.targets.values()]
@@ -145,15 +134,11 @@ class Results:
             f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
             for name, methods in self.missing.items()
         ]
-        what = (
-            f"This page lacks these parts: {'; '.join(parts)}. The verdict is corrected for the "
-            "methods that were done, so the missing ones can change it."
-            if parts
-            else "No method is missing."
-        )
         return (
-            f"This audit was interrupted ({self.stopped}). {what} Give the same line again to "
-            "complete it: what was computed or answered is kept, and nothing is asked twice."
+            f"This audit was interrupted ({self.stopped}). This page lacks: "
+            f"{'; '.join(parts) or 'no method'}. The verdict is corrected for the methods that "
+            "were done, so the missing ones can change it. Give the same line again to complete "
+            "it: what was computed or answered is kept, and nothing is asked twice."
         )
 
 
@@ -162,9 +147,8 @@ def write(results: Results, outputs: Path) -> Path:
 
     The page needs no other file. If the audit was interrupted, it says which parts are missing.
     """
-    earlier = [*(outputs / "tables").glob("audit*.csv"), outputs / UNLISTED]
-    for path in [*earlier, outputs / "figures/audit.png"]:  # of the same audit, run before
-        path.unlink(missing_ok=True)
+    for path in [*(outputs / "tables").glob("audit*.csv"), outputs / "figures/audit.png"]:
+        path.unlink(missing_ok=True)  # of the same audit, run before
     for name, table in (results.tables | auditing.paper_tables(results.found)).items():
         shown = storage.with_texts(table, visible)
         storage.write_csv(outputs / "tables" / f"{name}.csv", shown)
@@ -174,9 +158,6 @@ def write(results: Results, outputs: Path) -> Path:
         picture = outputs / "figures/audit.png"
         storage.write_figure(picture, figure)
         code = base64.b64encode(picture.read_bytes()).decode()
-    if len(results.listed):
-        numbers = {results.audit.names[0]: results.unlisted}
-        storage.write_text(outputs / UNLISTED, json.dumps(numbers) + "\n")
     record = json.dumps(_record(results), indent=2)
     storage.write_text(outputs / "verdict.json", record + "\n")
     storage.write_text(outputs / "verdict.md", _summary(results))

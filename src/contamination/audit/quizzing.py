@@ -80,7 +80,7 @@ def dcq(audit: Audit, target: Target) -> Finding:
             if told.trained_share_pct:
                 is_seen = made["index"].isin(trained_rows(audit).rows["index"])
                 level = recall_precision_row(answered, is_seen, audit.told.n_resamples)
-            tables = paper_tables(of_table, made, answered, level)
+            tables = paper_tables(of_table, made, answered, level, of_rules)
             tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     status = pd.concat([one["status"] for one in answers])
     found = {"details": answers[0], "tables": tables}
@@ -139,23 +139,30 @@ def ranking(audit: Audit, target: Target) -> Finding:
 
 
 def paper_tables(
-    about: Mapping[str, str], quizzes: pd.DataFrame, answers: pd.DataFrame, level: Mapping
+    about: Mapping[str, str],
+    quizzes: pd.DataFrame,
+    answers: pd.DataFrame,
+    level: Mapping,
+    of_rules: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """What the paper prints of one model, next to the rules without memory.
+    """What the paper prints of one model, next to the rules without memory (``of_rules``).
 
     Returns:
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
         n_unparsable, n_letters (answers A to D), n_none (E) and strongest_rule;
-        audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
-        taken in each quiz (Figure 2); audit_dcq_answers, of ``deployment.answer_quizzes``;
-        audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
+        audit_dcq_controls, ``controls.control_table`` with model_max_pct, and holds: whether a
+        rule's interval reaches down to what guessing gives, as it must without memory;
+        audit_dcq_positions, how often each choice was taken in each quiz (Figure 2);
+        audit_dcq_answers; audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]
     row: dict[str, Any] = dict(about) | dict(level)
     row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
     row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
     levels = pd.DataFrame([row]).drop(columns="replication_pct")
-    rules = rules_beside(quizzes, levels)
+    rules = controls.control_table(of_rules, levels)
+    rules = rules.rename(columns={"paper_max_pct": "model_max_pct"})
+    rules["holds"] = rules["ci_low_pct"] <= rules["chance_pct"]
     highest = rules.sort_values("ci_high_pct", kind="stable").groupby("model")["control"].last()
     place = {"source": "own", **{name: about[name] for name in ("dataset", "split", "model")}}
     return {
@@ -165,18 +172,6 @@ def paper_tables(
         "audit_dcq_answers": answers.assign(model=about["model"]),
         "audit_dcq_quizzes": quizzes,
     }
-
-
-def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
-    """The rules without memory, at the positions that each model was quizzed at.
-
-    Columns of ``controls.control_table`` with model_max_pct, and holds: whether the rule's
-    interval reaches down to what guessing gives, as that of a rule without memory must.
-    """
-    choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
-    parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
-    found = pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
-    return found.assign(holds=found["ci_low_pct"] <= found["chance_pct"])
 
 
 def trained_rows(audit: Audit) -> Rows:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,17 +222,15 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     Errors as ``auditing.run``.
     """
-    from contamination.audit import page, power
+    from contamination.audit import page
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers: list[power.Power] = []
-    stopped = ""
+    powers, stopped = [], ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
-        measure = partial(power.measure, prepared) if prepared.told.power else None
-        powers = auditing.run(prepared, found, targets, measure)
+        powers = auditing.run(prepared, found, targets)
     except BaseException as error:
         is_by_hand = isinstance(error, KeyboardInterrupt)
         stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))

@@ -241,16 +241,6 @@ def _headline(
     return f"{model}: {word}. {said}{exchanged}"
 
 
-def unlisted_rows(rows: pd.DataFrame) -> list[int]:
-    """Numbers of the rows that were scored and that no model's list names, rising, from 0.
-
-    ``rows`` is ``audit_rows.csv``. Empty where no list was possible.
-    """
-    known = rows.dropna(subset=["is_listed"])
-    is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
-    return sorted(int(index) for index in is_listed.index[~is_listed])
-
-
 def scores_by_list(scores: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
     """The score of an evaluation on the rows that a list names, and on those that none names.
 
@@ -263,9 +253,9 @@ def scores_by_list(scores: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
         any other score by Student's t; NaN for fewer than two rows). Empty where no list was
         possible or no row has a score.
     """
-    unlisted = unlisted_rows(rows)
-    known = rows.dropna(subset=["is_listed"])["index"].unique()
-    listed = sorted({*map(int, known)} - {*unlisted})
+    known = rows.dropna(subset=["is_listed"])
+    is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
+    listed, unlisted = list(is_listed.index[is_listed]), list(is_listed.index[~is_listed])
     groups = {"all rows that were scored": [*listed, *unlisted], LISTED: listed, REST: unlisted}
     found = []
     for name, places in groups.items():
