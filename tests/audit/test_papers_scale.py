@@ -338,7 +338,6 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
         ({"comparison": "other.jsonl"}, "marks the comparison rows"),
         ({"data": {"split": "a", "splits": ["b"]}}, "split names one split"),
         ({"methods": ["dqc"]}, "want dcq or replication or ranking or min_k"),
-        ({"dcq": {"respondent": "oracle"}}, "want empty or instruct or base"),
         ({"dcq": {"perturber_model": "p"}}, "perturber_base_url is empty"),
         ({"replication": {"judge_model": "j"}}, "judge_base_url is empty"),
         ({"replication": {"cut": "half"}}, "want paper or share"),

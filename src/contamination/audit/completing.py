@@ -125,15 +125,13 @@ def _of_target(
     audit: Audit, target: Target, prompts: pd.DataFrame, more: Sequence[str]
 ) -> pd.DataFrame:
     """Text and status of a completion of every prompt, then of ``more``."""
-    form = audit.told.replication.prompt_form
     if isinstance(target.place, Endpoint):
-        column = "continued" if form == instructions.CONTINUE else "prompt"
-        return generate_completions(audit.told, target.place, [*prompts[column], *more])
+        return generate_completions(audit.told, target.place, [*prompts["prompt"], *more])
     tokenizer = target.place.tokenizer
     # No longer than the longest second piece: what follows is not compared.
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
-    form = form or (instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE)
-    texts = [*prompts["prompt" if form == instructions.INSTRUCT else "continued"], *more]
+    form = instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE
+    texts = [*prompts["prompt" if tokenizer.chat_template else "continued"], *more]
     n_tokens = min(audit.told.replication.completion_tokens, longest + 8)
     return generate_completions(audit.told, target.place, texts, form, n_tokens)
 

@@ -48,8 +48,7 @@ def _respondent_of(audit: Audit, place: Endpoint | CausalLM, quizzes: pd.DataFra
         ask = partial(answer_all, place, **told.paying(MODEL))
         how = {"options": quiz_options(told), "prompt": prompt}
         return ChatRespondent(ask, *audit.names, **how)
-    kind = told.dcq.respondent
-    if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
+    if place.tokenizer.chat_template:
         return InstructRespondent(place, *audit.names, prompt)
     base = BaseRespondent(place, *audit.names, respondents.ANSWER_RULE)
     return base.spread_over(quizzes)

@@ -167,7 +167,6 @@ class Dcq(OwnSettings):
     perturber_base_url: str = setting("", "its address [address]")
     perturber_key_variable: str = setting(KEY, KEY_NAME)
     second_perturbation: bool = setting(False, "also the quiz without any original, Figure 2")
-    respondent: str = setting("", "of a local model [empty or instruct or base]")
     layout: str = setting("paper", "prompts as printed or in the authors' code [paper or released]")
     answer_tokens: int = setting(1, "longest answer, in tokens; 1 in the paper [1 to 100000]")
     trained_share_pct: float = setting(
@@ -184,9 +183,6 @@ class Replication(OwnSettings):
 
     cut: str = setting(
         "paper", "40 to 70 % of the words (share) or of the sentences [paper or share or released]"
-    )
-    prompt_form: str = setting(
-        "", "continue: for base models; empty: what suits [empty or instruct or continue]"
     )
     layout: str = setting("paper", "as in dcq, also of the judge's prompt [paper or released]")
     guided_only: bool = setting(False, "ask the guided instruction alone, as the quiz paper does")
@@ -325,8 +321,6 @@ class Settings(OwnSettings):
         model, data = self.model, self.data
         for name, why in self.unused.items():
             raise ValueError(f"{name} would not be used, since {why}: leave it out")
-        if model.base_url and self.dcq.respondent:
-            raise ValueError("respondent is for local models: leave it or base_url empty")
         if self.power and not self.local:
             raise ValueError("power trains copies of a local model: leave it or base_url empty")
         if data.member_column and self.comparison:
