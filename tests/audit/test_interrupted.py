@@ -57,7 +57,7 @@ def test_a_signal_to_end_leaves_a_page(tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     assert command_line.main([*WORDS, "--output", str(tmp_path)]) == 130
     assert "interrupted (by hand)" in (tmp_path / "verdict.html").read_text()
-    signal.signal(signal.SIGTERM, before)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_what_was_found_before_a_method_failed_is_kept(monkeypatch):

@@ -136,9 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
     from contamination.audit import session
 
-    if threading.current_thread() is threading.main_thread():
-        # A scheduler that ends a job interrupts it as Ctrl-C does.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    is_main = threading.current_thread() is threading.main_thread()
+    # A scheduler that ends a job interrupts it as Ctrl-C does.
+    before = is_main and signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         reached = session.audit(options)
     except (RuntimeError, ValueError, OSError) as error:  # such as a ChatError, or no memory
@@ -148,4 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
     return FOUND if {*options.fail_on} & {*reached} else 0

@@ -269,7 +269,7 @@ class Settings(OwnSettings):
         if len(prices) not in (0, 2, 4, 6) or (prices and not date):
             raise ValueError(
                 "prices must list an input and an output price of the model, then of perturber and "
-                f"judge, with their price_date; got {len(prices)} numbers and {date!r}"
+                f"judge, with their price_date; got {len(prices)} and {date!r}"
             )
         pairs = [Price(*prices[n : n + 2], date=date) for n in range(0, len(prices), 2)]
         # Two prices more are the judge's where only a judge is named.
