@@ -110,7 +110,7 @@ def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in
     ends_in("shown")
     assert line(tmp_path, *WORDS, "--data", inspect_log(tmp_path)) == 0
     text = (tmp_path / "out/verdict.html").read_text()
-    assert "The mean score of the log's samples" in text
+    assert "The mean score of the samples in the log" in text
     assert ">match<" in text and ">0.33<" in text and ">6<" in text
     found = json.loads((tmp_path / "out/verdict.json").read_text())
     CHECK.validate(found)

@@ -253,7 +253,7 @@ def _folded(results: Results) -> list[dict[str, Any]]:
     checks = auditing.checks_table(results.audit)
     of_checks = "Dataset against comparison rows, by their text alone"
     of_counts = "Rows in each file, rows left out and why (the first reason), and in the sample"
-    of_scores = "The mean score of the log's samples"
+    of_scores = "The mean score of the samples in the log"
     return [
         *_part(methods, "Methods", columns + "text_auc note", " ".join(meanings)),
         *_part(checks, of_checks, "control n value interval p_value holds"),
