@@ -25,7 +25,7 @@ WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", "sample", "--rows
 def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     tmp_path, monkeypatch, capsys, error, code, why
 ):
-    def interrupted(audit, found, targets):
+    def interrupted(audit, found, targets, _):
         for name, methods in {"lab:contaminated": METHODS, "lab:clean": [DCQ]}.items():
             targets[name] = Target(name, None)
             found[name] = {method: Finding(why_not="x") for method in methods}

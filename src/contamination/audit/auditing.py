@@ -6,10 +6,10 @@ refused, or whose files are told apart without a model, needs none of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -24,9 +24,6 @@ from contamination.dcq.published_tables import reciprocal_row
 from contamination.dcq.quizzes import instances_of
 from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
-
-if TYPE_CHECKING:
-    from contamination.audit.power import Power
 
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
 DRY = "dry run: nothing was asked"
@@ -104,13 +101,16 @@ def source_of(audit: Audit, name: str) -> str | Path:
 
 
 def run(
-    audit: Audit, found: dict[str, dict[str, Finding]], targets: dict[str, Target]
-) -> list[Power]:
+    audit: Audit,
+    found: dict[str, dict[str, Finding]],
+    targets: dict[str, Target],
+    measure: Callable[[Audit, Target], Any] | None = None,
+) -> list[Any]:
     """Every method for every model, written into ``found`` and ``targets`` as it is done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
-    will read it, and one at a time: two large ones do not fit. Where the settings ask for power,
-    what copies of each model showed is returned.
+    will read it, and one at a time: two large ones do not fit. ``measure`` (``power.measure``) is
+    called while a model is loaded, and what it gave is returned.
     """
     powers = []
     for name in audit.told.model.names:
@@ -119,10 +119,8 @@ def run(
         target = target_of(audit, name) if is_asked else Target(called, None)
         targets[target.name], found[target.name] = target, {}
         findings_of(audit, target, found[target.name])
-        if audit.told.power and is_asked:
-            from contamination.audit import power
-
-            powers.append(power.measure(audit, target))
+        if measure and is_asked:
+            powers.append(measure(audit, target))
         if target.identity:
             targets[target.name] = replace(target, place=None)
     return powers

@@ -12,42 +12,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from contamination.audit import BENCHMARKS, FILLS
 from contamination.core import keys
 
-# Benchmarks by their names: hub id with configuration, split with public rows, column of the text.
-BENCHMARKS = {
-    "GSM8K": ("openai/gsm8k:main", "test", "question"),
-    "MMLU": ("cais/mmlu:all", "test", "question"),
-    "HumanEval": ("openai/openai_humaneval", "test", "prompt"),
-    "ARC": ("allenai/ai2_arc:ARC-Challenge", "test", "question"),
-    "TruthfulQA": ("truthfulqa/truthful_qa:generation", "validation", "question"),
-    "HellaSwag": ("Rowan/hellaswag", "validation", "ctx"),
-}
 WORDS = ("shown", "control fails", "open", "not run")  # ``verdicts.OF_AUDIT``
 FOUND, ERROR, INTERRUPTED = 1, 2, 130  # exit codes
-# The setting that an option fills; all other options say what is done with the audit.
-FILLS = {
-    "model": "model.names",
-    "log-probs": "model.log_probs",
-    "device": "model.device",
-    "served-at": "model.base_url",
-    "key": "model.key_variable",
-    "prices": "model.prices",
-    "price-date": "model.price_date",
-    "cap": "model.cost_cap",
-    "data": "data.dataset",
-    "split": "data.split",
-    "text": "data.text_columns",
-    "label": "data.label_column",
-    "columns": "data.column_names",
-    "names": "data.names",
-    "unseen": "comparison",
-    "methods": "methods",
-    "rows": "n_instances",
-    "passages": "n_passages",
-    "completion-tokens": "replication.completion_tokens",
-    "power": "power",
-}
 
 HELP = f"""usage: contamination audit --model MODEL --data DATA --unseen FILE [options]
        contamination audit --log-probs FILE [options], or --settings FILE [options]

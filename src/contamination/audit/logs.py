@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contamination.core.keys import one_line, reason
 from contamination.data import partitions
-
-if TYPE_CHECKING:
-    from contamination.audit.rows import Rows
 
 HARNESS, INSPECT = "lm-evaluation-harness", "Inspect"
 SCORES = ["tool", "model", "task", "metric", "value", "n"]
@@ -447,8 +444,8 @@ def _parsed(path: str, number: int, line: str) -> tuple[int | str, bool, np.ndar
     return row.id, row.suspected, values, row.text
 
 
-def by_text(table: pd.DataFrame, rows: Rows, unseen: Rows | None) -> dict[str, np.ndarray | str]:
-    """The log-probabilities of each text of two files, or why there are none.
+def by_text(table: pd.DataFrame, rows: Any, unseen: Any) -> dict[str, np.ndarray | str]:
+    """The log-probabilities of each text of two files (``rows.Rows``), or why there are none.
 
     ``table`` is that of :func:`read_log_probs`. A text with half as many values as words was cut.
     """

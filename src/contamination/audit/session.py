@@ -13,8 +13,7 @@ from typing import Any
 import psutil
 import yaml
 
-from contamination.audit import auditing, logs, plan, rows
-from contamination.audit.command_line import BENCHMARKS, FILLS
+from contamination.audit import BENCHMARKS, FILLS, auditing, logs, plan, rows
 from contamination.audit.finding import Finding, Target
 from contamination.audit.logs import Log
 from contamination.audit.plan import Audit
@@ -222,7 +221,7 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     Errors as ``auditing.run``.
     """
-    from contamination.audit import page
+    from contamination.audit import page, power
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
@@ -230,7 +229,8 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
-        powers = auditing.run(prepared, found, targets)
+        measure = power.measure if prepared.told.power else None
+        powers = auditing.run(prepared, found, targets, measure)
     except BaseException as error:
         is_by_hand = isinstance(error, KeyboardInterrupt)
         stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))
