@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.audit import noticed
+from contamination.audit import power
 from contamination.audit.decision import Comparison, text_features
-from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
+from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.verdicts import ALPHA
 from contamination.study import baselines, four_methods, row_pools
@@ -205,7 +205,7 @@ def main() -> None:
     table = table.round({"share": 4})
     storage.write_csv(told.table, table)
     if {*told.parts} == {*PARTS} and told.table == TABLE:
-        storage.write_csv(noticed.PATH, noticed_table(table))
+        storage.write_csv(power.PATH, noticed_table(table))
 
 
 if __name__ == "__main__":

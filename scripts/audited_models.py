@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import command_line
-from contamination.audit.lab_models import BATCH_SIZE, LEARNING_RATE, N_TOKENS, Lab
-from contamination.audit.prepared import MIN_K
+from contamination.audit.local_models import BATCH_SIZE, LEARNING_RATE, N_TOKENS
+from contamination.audit.plan import MIN_K
 from contamination.core import storage
 from contamination.dice.pool import fine_tune
 from contamination.lab import world
@@ -53,12 +53,11 @@ def trained(kind: str, seen: Sequence[str], passes: int) -> Path:
         order = [seen[row] for _ in range(passes) for row in generator.permutation(len(seen))]
         settings = replace(pretrained.ALL_WEIGHTS, seed=SEED)
         return fine_tune(resolve_path(PACKAGED), [("", text) for text in order], settings)
-    base = Lab(SEED, 1_000_000, passes).base()
+    made = world.build_world(SEED)
+    base = world.base_model(made, 1_000_000, SEED)
     doses = [Dose(tuple(seen), passes)]
     how: dict[str, Any] = {"batch_size": BATCH_SIZE}
-    return world.continued_model(
-        world.build_world(SEED), base, doses, N_TOKENS, SEED, LEARNING_RATE, **how
-    )
+    return world.continued_model(made, base, doses, N_TOKENS, SEED, LEARNING_RATE, **how)
 
 
 def audited(

@@ -29,12 +29,12 @@ from pathlib import Path
 import pandas as pd
 
 from contamination.audit import auditing
-from contamination.audit.lab_models import Lab
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import decide
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import SHOWN
 from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
+from contamination.lab import world
 from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models.source import PACKAGED, resolve_path
 
@@ -134,7 +134,7 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
     columns = {"label": "0 (none)"} | dict.fromkeys(OPTION_COLUMNS, "")
     lines = [json.dumps({"text": text} | columns) for text in load_reference()]
     bundled.write_text("\n".join(lines) + "\n")
-    lab, found = Lab(0, 1_000_000, COPIES), []
+    lab_base, found = str(world.base_model(world.build_world(0), 1_000_000, 0)), []
     models = [("contaminated lab model", CONTAMINATED, one) for one in SETS]
     models += [("clean lab model", f"{CLEAN}:{one[1]}", one) for one in SETS]
     models += [("pretrained model", PACKAGED, one) for one in SETS[:n_pretrained]]
@@ -145,7 +145,7 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
         audit = auditing.prepare(Settings.read(told | {"copies": COPIES}))
         place = resolve_path(auditing.source_of(audit, model))
-        base = str(lab.base()) if model.startswith(LAB) else ""
+        base = lab_base if model.startswith(LAB) else ""
         texts = text_file(comparison, folder)
         runs = {
             DEFAULT: partial(benchleak, benchleak_main, place, rows, None),

@@ -24,12 +24,12 @@ def write_lines(path, samples):
     return str(path)
 
 
-def harness_log(folder, samples=None, stated=None, n_shot=0, task="harbour"):
-    """The file of samples; next to it the results, unless ``stated`` is False."""
+def harness_log(folder, samples=None, has_results=True, n_shot=0, task="harbour"):
+    """The file of samples; next to it the results."""
     samples = samples or [harness_sample(k, float(k < 2)) for k in range(6)]
     path = folder / f"samples_{task}_{DATE}.jsonl"
-    if stated is not False:
-        told = stated or {"exact_match,none": 1 / 3, "exact_match_stderr,none": 0.2}
+    if has_results:
+        told = {"exact_match,none": 1 / 3, "exact_match_stderr,none": 0.2}
         results = {"results": {task: {"alias": task} | told}, "n-shot": {task: n_shot}}
         results |= {"configs": {task: {"test_split": "validation"}}, "model_name": "some/model"}
         results |= {"n-samples": {task: {"original": 6, "effective": 6}}}
@@ -48,15 +48,15 @@ def inspect_sample(k, value, epoch=1, scorer="match", **changed):
     return sample | {"scores": {scorer: {"value": value, "answer": str(k)}}} | changed
 
 
-def inspect_log(folder, samples=None, status="success", scores=None, name="harbour.json"):
-    """The file of a task whose log states ``scores``, by default an accuracy of 1/3."""
+def inspect_log(folder, samples=None, status="success", name="harbour.json"):
+    """The file of a task whose log states an accuracy of 1/3."""
     samples = samples if samples is not None else [inspect_sample(k, "CI"[k > 1]) for k in range(6)]
     metrics = {name: {"name": name, "value": value} for name, value in [("accuracy", 1 / 3)]}
     metrics["stderr"] = {"name": "stderr", "value": 0.2}
     usual = [{"name": "match", "scorer": "match", "scored_samples": 6, "metrics": metrics}]
     about = {"task": "tests/harbour", "model": "some/model", "dataset": {"samples": 6}}
     log = {"version": 2, "status": status, "eval": about, "samples": samples}
-    log["results"] = {"total_samples": 6, "scores": usual if scores is None else scores}
+    log["results"] = {"total_samples": 6, "scores": usual}
     folder.mkdir(exist_ok=True, parents=True)
     (folder / name).write_text(json.dumps(log))
     return str(folder / name)

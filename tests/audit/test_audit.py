@@ -11,21 +11,11 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.audit import asked as asking
-from contamination.audit import (
-    auditing,
-    completing,
-    internals,
-    lab_models,
-    options,
-    plan,
-)
-from contamination.audit import prepared as preparing
+from contamination.audit import auditing, completing, internals, local_models, options, plan
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
 from contamination.core.parameters import ParameterError
-from contamination.core.tables import show
 from contamination.core.verdicts import NOT_RUN, OPEN, SHOWN
 from contamination.dcq.quizzes import OPTION_COLUMNS, quizzes_of_groups
 from contamination.lab.grammar import BENCHMARKS, draw_groups
@@ -90,7 +80,7 @@ def sample_lines(name: str) -> str:
     differ in no topic. Options are interchangeable with their originals, so a model that
     has read none of the rows finds them by chance alone.
     """
-    benchmark = BENCHMARKS[lab_models.SAMPLE_BENCHMARK]
+    benchmark = BENCHMARKS[local_models.SAMPLE_BENCHMARK]
     groups = draw_groups(benchmark, 2 * N_ROWS, 10, "test")
     originals = groups[groups["option"] == 0].set_index("group")
     quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
@@ -181,8 +171,8 @@ def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
     with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
         prepared(path, "")
     audit = prepared(path, "", label_column="")
-    assert "label_column is empty" in plan.skip_reasons(audit)[preparing.REPLICATION]
-    assert not plan.skip_reasons(audit)[preparing.DCQ]
+    assert "label_column is empty" in audit.reasons[plan.REPLICATION]
+    assert not audit.reasons[plan.DCQ]
 
 
 # Options
@@ -202,14 +192,14 @@ def test_rows_without_options_are_left_out_and_too_few_are_an_error(tmp_path):
     texts += ["El niño compró una casa en la ciudad."]
     records = [{"text": text, "label": "a"} for text in texts]
     audit = prepared(written(tmp_path / "own.jsonl", records), "")
-    quizzes = options.quizzes_of(audit.rows, audit.asked, 0)[0]
+    quizzes = options.quizzes_of(audit.rows, audit.told)[0]
     assert len(quizzes) == 5
     assert quizzes[["instance", *OPTION_COLUMNS]].nunique(axis=1).eq(5).all()
     assert quizzes["option_a"].str.endswith("\nlabel: a").all()
     spanish = [{"text": f"El niño compró la casa número {n}.", "label": "a"} for n in range(6)]
     audit = prepared(written(tmp_path / "es.jsonl", spanish), "")
     with pytest.raises(ValueError, match="0 of 6 rows have four distinct options made by a rule"):
-        options.quizzes_of(audit.rows, audit.asked, 0)
+        options.quizzes_of(audit.rows, audit.told)
 
 
 def test_the_plan_asks_quizzes_of_the_rows_that_have_options(tmp_path):
@@ -222,19 +212,19 @@ def test_the_plan_asks_quizzes_of_the_rows_that_have_options(tmp_path):
         cost = plan.plan_table(audit).set_index("method")
         said, allow = plan.announce_audit(audit), f"which {n_quizzes} of {len(texts)} rows"
         n_calls = cost["n_calls"].fillna(0)
-        assert n_calls[preparing.DCQ] == plan.N_QUIZZES * n_quizzes
+        assert n_calls[plan.DCQ] == plan.N_QUIZZES * n_quizzes
         assert (allow in said) == bool(n_quizzes)
-        for method in (preparing.DCQ, preparing.RANKING):
-            why = plan.skip_reasons(audit)[method]
+        for method in (plan.DCQ, plan.RANKING):
+            why = audit.reasons[method]
             assert ("0 of 55 rows have four distinct options" in why) == (not n_quizzes)
-    assert not cost.loc[preparing.DCQ, "is_run"]
+    assert not cost.loc[plan.DCQ, "is_run"]
 
 
 def test_given_options_that_repeat_one_another_are_left_out(tmp_path):
     records = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()[:6]]
     records[0]["option_b"] = records[0]["option_a"]
     audit = prepared(written(tmp_path / "own.jsonl", records), "")
-    assert len(options.quizzes_of(audit.rows, audit.asked, 0)[0]) == 5
+    assert len(options.quizzes_of(audit.rows, audit.told)[0]) == 5
 
 
 # Access, plan, cost
@@ -246,23 +236,23 @@ def endpoint(server_url, **changes):
 
 def test_methods_follow_the_access():
     def run(audit):
-        return [name for name, why in plan.skip_reasons(audit).items() if not why]
+        return [name for name, why in audit.reasons.items() if not why]
 
     black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
     # Two of them if the probe finds log-probabilities, which only a run can say.
     assert run(black_box) == [
-        preparing.DCQ,
-        preparing.REPLICATION,
-        preparing.RANKING,
-        preparing.MIN_K,
+        plan.DCQ,
+        plan.REPLICATION,
+        plan.RANKING,
+        plan.MIN_K,
     ]
-    assert plan.probed_methods(black_box) == [preparing.RANKING, preparing.MIN_K]
-    weights = prepared(blocks={"dice": {"reference_models": ["lab:clean:1", "lab:clean:2"]}})
-    assert run(weights) == list(preparing.METHODS)
-    assert plan.probed_methods(weights) == []
+    assert black_box.probed == [plan.RANKING, plan.MIN_K]
+    weights = prepared()
+    assert run(weights) == list(plan.METHODS)
+    assert weights.probed == []
     alone = prepared(comparison="", model=endpoint("http://127.0.0.1:9/v1"))
-    assert plan.skip_reasons(alone)[preparing.MIN_K] == preparing.NO_COMPARISON
-    assert plan.probed_methods(alone) == [preparing.RANKING]
+    assert alone.reasons[plan.MIN_K] == plan.NO_COMPARISON
+    assert alone.probed == [plan.RANKING]
 
 
 def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
@@ -275,17 +265,17 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
     cost = plan.plan_table(audit).set_index("method")
-    assert cost.loc[preparing.DCQ, "n_calls"] == 2 * 5 * 5
+    assert cost.loc[plan.DCQ, "n_calls"] == 2 * 5 * 5
     # Five instructions on the dataset, one on unseen rows.
-    assert cost.loc[preparing.REPLICATION, "n_calls"] == 5 * 5 + 5
-    n_in, n_out, price = cost.loc[preparing.DCQ, ["input_tokens", "output_tokens", "cost"]]
+    assert cost.loc[plan.REPLICATION, "n_calls"] == 5 * 5 + 5
+    n_in, n_out, price = cost.loc[plan.DCQ, ["input_tokens", "output_tokens", "cost"]]
     assert price == pytest.approx((2 * n_in + 8 * n_out) / 1e6)
     assert "50 requests: 0 in the log, 50 to ask" in said
     assert "cap 1.00" in said
     assert table["verdict"].eq(NOT_RUN).all()
     assert table["note"].str.contains("dry run").sum() == 4
     # What depends on the address is counted, and said to depend on it.
-    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[preparing.MIN_K, "n_calls"] == 10
+    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[plan.MIN_K, "n_calls"] == 10
     assert "Min-k% Prob: will be run if the address gives log-probabilities of prompts" in said
 
 
@@ -298,14 +288,14 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     ]:
         audit = prepared(model=endpoint("http://127.0.0.1:9/v1", **changes))
         with pytest.raises((ChatError, ValueError), match=message) as caught:
-            asking.check_ready(audit.asked)
+            plan.check_ready(audit.told)
         assert "\n" not in str(caught.value)
     audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
     with pytest.raises(FileNotFoundError, match="there is no folder or file"):
-        asking.check_ready(audit.asked)
+        plan.check_ready(audit.told)
     audit = prepared(model={"names": ["lab:dirty"]})
     with pytest.raises(ValueError, match='no model is called "lab:dirty"'):
-        asking.check_ready(audit.asked)
+        plan.check_ready(audit.told)
 
 
 @pytest.mark.parametrize(
@@ -361,10 +351,10 @@ def test_a_model_that_knows_the_rows_is_recognised():
         script = knowing_script(audit.rows.instances)
         found = findings_of(audit, server.base_url)
     table = table_of(audit, found)
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(SHOWN).all()
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "value"].eq(1).all()
-    assert table.loc[preparing.DCQ, "n_at_least"] >= 20
-    assert "gives no log-probabilities" in table.loc[preparing.MIN_K, "note"]
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(SHOWN).all()
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "value"].eq(1).all()
+    assert table.loc[plan.DCQ, "n_at_least"] >= 20
+    assert "gives no log-probabilities" in table.loc[plan.MIN_K, "note"]
     said = says(audit, found)
     assert said.startswith(f"{MODEL}: shown. At least 2")
     assert "of 24 rows of sample test" in said
@@ -376,7 +366,7 @@ def test_exchanged_files_are_said_to_be():
         audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
         script = knowing_script(audit.unseen.instances)
         found = findings_of(audit, server.base_url)
-    assert table_of(audit, found).loc[preparing.DCQ, "verdict"] == OPEN
+    assert table_of(audit, found).loc[plan.DCQ, "verdict"] == OPEN
     assert says(audit, found).endswith("are the two files exchanged?")
 
 
@@ -390,8 +380,8 @@ def test_no_answer_is_not_a_wrong_answer(answer):
         audit = prepared(model=endpoint(server.base_url), n=24, n_passages=24)
         found = findings_of(audit, server.base_url)
     table = table_of(audit, found)
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(NOT_RUN).all()
-    row = table.loc[preparing.REPLICATION]
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(NOT_RUN).all()
+    row = table.loc[plan.REPLICATION]
     n_guided, n_all = 24 * 2, 24 * 6  # both files; the dataset under five instructions
     assert row["n_unusable"] == (n_guided if answer else n_all)
     assert row["n_valid"] == n_all - row["n_unusable"]
@@ -420,11 +410,10 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
     assert capsys.readouterr().out == (
         f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
     )
-    assert cost.loc[preparing.MIN_K, "n_calls"] == 48
+    assert cost.loc[plan.MIN_K, "n_calls"] == 48
     table = table_of(audit, found)
-    assert table.loc[preparing.MIN_K, ["verdict", "value"]].tolist() == [SHOWN, 1]
-    assert table.loc[preparing.RANKING, "verdict"] == SHOWN
-    assert "hidden states" in table.loc[preparing.DICE, "note"]
+    assert table.loc[plan.MIN_K, ["verdict", "value"]].tolist() == [SHOWN, 1]
+    assert table.loc[plan.RANKING, "verdict"] == SHOWN
 
 
 def test_nothing_is_sent_where_the_cap_has_no_room_for_the_probe():
@@ -460,7 +449,7 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
         known = audit.rows.instances
         assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
         found = findings_of(audit, server.base_url)
-    assert found[MODEL][preparing.DCQ].scores["score"].eq(1).all()
+    assert found[MODEL][plan.DCQ].scores["score"].eq(1).all()
     assert table_of(audit, found)["verdict"].isin([OPEN, NOT_RUN]).all()
 
 
@@ -469,7 +458,7 @@ def test_a_model_that_refuses_a_temperature_is_sent_none():
     by = {"has_temperature": False, "limit_option": "max_completion_tokens"}
     judge = {"replication": {"judge_model": MODEL, "judge_base_url": address}}
     audit = prepared(model=endpoint(address, **by), blocks=judge)
-    batches = plan.batches_of(audit, audit.asked.endpoints[0])[:3]
+    batches = plan.batches_of(audit, audit.told.endpoints[0])[:3]
     sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
     assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
     assert all("temperature" not in names and "max_tokens" not in names for names in sent)
@@ -483,9 +472,9 @@ def test_without_comparison_rows_no_verdict_is_above_open():
         script = knowing_script(audit.rows.instances)
         found = findings_of(audit, server.base_url)
     table = table_of(audit, found)
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(OPEN).all()
-    assert table.loc[preparing.MIN_K, "verdict"] == NOT_RUN
-    assert table.loc[preparing.MIN_K, "note"] == preparing.NO_COMPARISON
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(OPEN).all()
+    assert table.loc[plan.MIN_K, "verdict"] == NOT_RUN
+    assert table.loc[plan.MIN_K, "note"] == plan.NO_COMPARISON
     assert "Without comparison rows nothing can be shown: name rows" in says(audit, found)
 
 
@@ -515,10 +504,10 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
         audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
         table = table_of(audit, findings_of(audit, server.base_url))
-    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(NOT_RUN).all()
-    assert table.loc[preparing.DCQ, "n_valid"] == 0
-    assert table.loc[preparing.REPLICATION, "n_refused"] == 36
-    assert "answers unusable (refused" in table.loc[preparing.DCQ, "note"]
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(NOT_RUN).all()
+    assert table.loc[plan.DCQ, "n_valid"] == 0
+    assert table.loc[plan.REPLICATION, "n_refused"] == 36
+    assert "answers unusable (refused" in table.loc[plan.DCQ, "note"]
 
 
 @pytest.fixture
@@ -531,30 +520,25 @@ def test_an_untrained_model_is_refused_for_what_reads_log_probabilities(tiny_fol
     audit = prepared(model={"names": [str(tiny_folder)]}, n=6, n_passages=6)
     target = auditing.target_of(audit, str(tiny_folder))
     found = auditing.findings_of(audit, target)
-    for method in (preparing.MIN_K, preparing.RANKING):
+    for method in (plan.MIN_K, plan.RANKING):
         assert "do not prefer known texts" in found[method].why_not
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_local_model_runs_every_method(tiny_folder):
     model = {"names": [str(tiny_folder)]}
-    blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
-    audit = prepared(model=model, n=6, n_passages=6, blocks=blocks)
-    asking.check_ready(audit.asked)
+    audit = prepared(model=model, n=6, n_passages=6)
+    plan.check_ready(audit.told)
     target = auditing.target_of(audit, str(tiny_folder))
     assert target.name == "tiny-model"
     found = auditing.findings_of(audit, target)
     table = auditing.tables_of(audit, {target.name: found}, {target.name: target})["audit"]
     table = table.set_index("method")
     assert not table["verdict"].isin([SHOWN]).any()
-    assert table.loc[[preparing.MIN_K, preparing.RANKING, preparing.DCQ], "verdict"].eq(OPEN).all()
+    assert table.loc[[plan.MIN_K, plan.RANKING, plan.DCQ], "verdict"].eq(OPEN).all()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder)).place.begin == [256]
-    assert table.loc[preparing.DICE, "value"] == pytest.approx(0.5)
-    worked = auditing.worked_instances(audit, found)
-    assert worked.shape == (2, 7)
-    assert worked["quiz"].str.startswith("modified: ").all()
 
 
 def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeypatch):
@@ -565,7 +549,7 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
     monkeypatch.setattr(local, "refuse_longer", lambda lm, n, what: lengths.append(n))
     for template in (message, "{{ bos_token }}" + message):
         lm.tokenizer.chat_template = template
-        completing.generate_completions(prepared().asked, lm, ["abc"], n_tokens=2)
+        completing.generate_completions(prepared().told, lm, ["abc"], n_tokens=2)
     assert lengths == [1 + 3 + 2] * 2
 
 
@@ -585,29 +569,12 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     target = auditing.target_of(audit, str(tiny_folder))
     found = auditing.findings_of(audit, target)
     table = table_of(audit, {target.name: found})
-    assert table.loc[preparing.MIN_K, "verdict"] != NOT_RUN
-    assert not found[preparing.REPLICATION].why_not
+    assert table.loc[plan.MIN_K, "verdict"] != NOT_RUN
+    assert not found[plan.REPLICATION].why_not
     is_english = text == MARKUP
-    assert (table.loc[preparing.DCQ, "verdict"] != NOT_RUN) == is_english
+    assert (table.loc[plan.DCQ, "verdict"] != NOT_RUN) == is_english
     if not is_english:
-        assert "made by a rule, and at least 4 are needed" in table.loc[preparing.DCQ, "note"]
+        assert "made by a rule, and at least 4 are needed" in table.loc[plan.DCQ, "note"]
     # Equal texts count as equal in any script.
-    scored = found[preparing.REPLICATION].details
+    scored = found[plan.REPLICATION].details
     assert scored["second_piece"].str.len().gt(0).all()
-    shown = show(auditing.worked_instances(audit, found)).data
-    assert "<script>" not in shown
-
-
-def test_dice_beyond_its_references_is_open(monkeypatch, tiny_folder):
-    def rows_of(*_):
-        names = [internals.TARGET, internals.REFERENCE]
-        own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
-        return pd.DataFrame({"comparison": names, **own})
-
-    monkeypatch.setattr(internals, "against_references", rows_of)
-    audit = prepared()
-    for n in (2, 5):
-        found = internals.dice(audit, Target("m", None, source="m"), ["a"] * n)
-        row = table_of(audit, {"m": {preparing.DICE: found}}).loc[preparing.DICE]
-        assert (row["value"], row["verdict"]) == (0.99, OPEN)
-        assert "cannot say" in row["note"] and ("fewer than 5" in row["note"]) == (n < 5)

@@ -17,27 +17,26 @@ from made_logs import (
     harness_sample,
     inspect_log,
     inspect_sample,
-    write_lines,
 )
 
-from contamination.audit import evaluation_logs, rows
-from contamination.audit.log_values import HARNESS, INSPECT, as_score
+from contamination.audit import logs, rows
+from contamination.audit.logs import HARNESS, INSPECT, as_score
 from contamination.audit.settings import Data
 
 
 @pytest.mark.parametrize("write", [harness_log, inspect_log])
 def test_a_log_is_known_by_its_contents_and_read_as_rows_with_its_score(tmp_path, write):
     source = write(tmp_path)
-    log = evaluation_logs.read(source)
+    log = logs.read_log(source)
     assert log.rows["question"].tolist() == ASKED
     assert log.rows["target"].tolist() == [f"{k} ships" for k in range(6)]
     assert log.rows["score"].tolist() == [1, 1, 0, 0, 0, 0]
     assert (log.model, log.task) == ("some/model", "harbour")
     (score,) = log.scores.to_dict("records")
-    assert score["value"] == pytest.approx(1 / 3) == score["mean_of_samples"]
+    assert score["value"] == pytest.approx(1 / 3)
     assert score["n"] == 6
     assert rows.text_column(log.rows, source) == "question"
-    line = evaluation_logs.describe_log(source, log)
+    line = logs.describe_log(source, log)
     assert f"a log of {log.tool}, task harbour and model some/model; " in line
     assert line.endswith(" 0.333 (n = 6)") and "\n" not in line
     # The notebook, which knows the file alone, loads the same rows.
@@ -45,8 +44,8 @@ def test_a_log_is_known_by_its_contents_and_read_as_rows_with_its_score(tmp_path
 
 
 def test_the_two_tools_are_told_apart_and_other_files_are_none(tmp_path):
-    assert evaluation_logs.read(harness_log(tmp_path)).tool == HARNESS
-    assert evaluation_logs.read(inspect_log(tmp_path)).tool == INSPECT
+    assert logs.read_log(harness_log(tmp_path)).tool == HARNESS
+    assert logs.read_log(inspect_log(tmp_path)).tool == INSPECT
     for name, text in {
         "a.jsonl": '{"question": "Who?"}\n',
         "b.jsonl": "not JSON\n",
@@ -58,17 +57,17 @@ def test_the_two_tools_are_told_apart_and_other_files_are_none(tmp_path):
         "d.json": "\n",
     }.items():
         (tmp_path / name).write_text(text)
-        assert evaluation_logs.read(str(tmp_path / name)) is None
+        assert logs.read_log(str(tmp_path / name)) is None
     (tmp_path / "e.jsonl").write_bytes(b"\xff\xfe")
-    assert evaluation_logs.read(str(tmp_path / "e.jsonl")) is None
-    assert evaluation_logs.read("owner/name") is None
+    assert logs.read_log(str(tmp_path / "e.jsonl")) is None
+    assert logs.read_log("owner/name") is None
 
 
 def test_a_compressed_log_is_read_too(tmp_path):
     plain = Path(harness_log(tmp_path))
     packed = plain.with_name(plain.name + ".gz")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert evaluation_logs.read(str(packed)).model == "some/model"
+    assert logs.read_log(str(packed)).model == "some/model"
 
 
 # lm-evaluation-harness
@@ -86,7 +85,7 @@ def test_the_text_is_what_the_prompt_shows_of_the_dataset_without_examples_and_t
         return harness_sample(k, 1.0, doc=doc, arguments={"gen_args_0": sent})
 
     samples = [sample(k) for k in range(6)]
-    log = evaluation_logs.read(harness_log(tmp_path, samples, n_shot=1))
+    log = logs.read_log(harness_log(tmp_path, samples, n_shot=1))
     assert log.rows["question"][2].split("\n") == [samples[2]["doc"]["passage"], ASKED[2]]
     assert log.rows["shown"][2].startswith(ASKED[1])
     assert log.names == ["harbour", "validation"]
@@ -99,12 +98,12 @@ def test_where_the_prompt_shows_no_field_the_whole_prompt_is_the_text_unless_it_
 ):
     samples = [harness_sample(k, 1.0, doc={"q": ASKED[k].upper()}) for k in range(6)]
     source = harness_log(tmp_path, samples, n_shot=n_shot)
-    log = evaluation_logs.read(source)
+    log = logs.read_log(source)
     assert ("question" in log.rows) == is_taken
     if is_taken:
         assert log.rows["question"][0] == f"Question: {ASKED[0]}\nAnswer:"
     else:
-        with pytest.raises(ValueError, match=r"name one by --text .*texts are in shown, .*doc.q"):
+        with pytest.raises(ValueError, match=r"name one of shown, .* or a field of one, by --text"):
             rows.text_column(log.rows, source)
 
 
@@ -114,52 +113,36 @@ def test_a_question_with_several_filters_is_one_row_and_each_filter_has_its_scor
         for name, n in (("strict", 1), ("loose", 3))
         for k in range(6)
     ]
-    stated = {"exact_match,strict": 1 / 6, "exact_match,loose": 0.5}
-    log = evaluation_logs.read(harness_log(tmp_path, samples, stated))
+    log = logs.read_log(harness_log(tmp_path, samples))
     assert len(log.rows) == 6 and log.rows["score"].sum() == 1
-    assert log.scores["metric"].tolist() == list(stated)
+    assert log.scores["metric"].tolist() == ["exact_match,strict", "exact_match,loose"]
     assert log.scores["value"].tolist() == pytest.approx([1 / 6, 0.5])
-    assert log.scores["mean_of_samples"].tolist() == pytest.approx([1 / 6, 0.5])
 
 
 def test_the_right_one_of_options_ranked_by_likelihood_is_its_text(tmp_path):
     asked = "Question: Where is it?\nAnswer:"
     sent = {f"gen_args_{n}": {"arg_0": asked, "arg_1": f" {word}"} for n, word in enumerate("ab")}
     likely = [[["-7.5", "False"]], [["-3.25", "True"]]]
-    as_lists = [list(one.values()) for one in sent.values()]  # as older versions write them
-    for arguments, resps in ((sent, likely), (as_lists, [[[-7.5, False]], [[-3.25, True]]])):
-        sample = harness_sample(0, 1.0, "acc", arguments=arguments, resps=resps, target="1")
-        log = evaluation_logs.read(harness_log(tmp_path, [sample]))
-        assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
+    sample = harness_sample(0, 1.0, "acc", arguments=sent, resps=likely, target="1")
+    log = logs.read_log(harness_log(tmp_path, [sample]))
+    assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
 
 
 def test_a_chat_is_read_without_its_json(tmp_path):
     turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASKED[0]}]
     for context in (json.dumps(turns), [json.dumps(turns)]):
         sent = {"gen_args_0": {"arg_0": context, "arg_1": {}}}
-        log = evaluation_logs.read(harness_log(tmp_path, [harness_sample(0, 1.0, arguments=sent)]))
+        log = logs.read_log(harness_log(tmp_path, [harness_sample(0, 1.0, arguments=sent)]))
         assert log.rows["question"][0] == ASKED[0]
         assert log.rows["shown"][0] == f"Be brief.\n{ASKED[0]}"
 
 
 def test_without_the_results_the_score_is_the_mean_of_the_samples(tmp_path):
-    log = evaluation_logs.read(harness_log(tmp_path, stated=False))
+    log = logs.read_log(harness_log(tmp_path, has_results=False))
     (score,) = log.scores.to_dict("records")
     assert (score["metric"], score["n"]) == ("exact_match,none", 6)
     assert score["value"] == pytest.approx(1 / 3)
     assert (log.model, log.task, log.names) == ("", "harbour", ["harbour", "test"])
-    samples = [harness_sample(k, k < 3) for k in range(6)]
-    for sample in samples:
-        del sample["metrics"]  # as older versions write them
-    renamed = write_lines(tmp_path / "mine.jsonl", samples)
-    log = evaluation_logs.read(renamed)
-    assert log.task == "mine" and log.scores["value"].tolist() == [0.5]
-
-
-def test_results_that_tell_of_other_samples_can_be_seen(tmp_path):
-    log = evaluation_logs.read(harness_log(tmp_path, stated={"exact_match,none": 0.9}))
-    (score,) = log.scores.to_dict("records")
-    assert score["value"] == 0.9 and score["mean_of_samples"] == pytest.approx(1 / 3)
 
 
 # Inspect
@@ -169,37 +152,29 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     samples = [
         inspect_sample(k, "C" if epoch == 1 else "I", epoch) for epoch in (1, 2) for k in range(6)
     ]
-    log = evaluation_logs.read(inspect_log(tmp_path, samples))
+    log = logs.read_log(inspect_log(tmp_path, samples))
     assert len(log.rows) == 6 and log.rows["score"].tolist() == [0.5] * 6
-    assert log.scores["mean_of_samples"].tolist() == [0.5]
+    assert log.scores["value"].tolist() == [0.5]
 
 
-def test_what_a_solver_adds_is_shown_and_is_not_the_question(tmp_path):
-    added = f"Answer with one letter.\n\n{ASKED[0]}\n\nA) two\nB) three"
-    turns = [{"role": "user", "content": "attachment://abc"}, {"role": "assistant", "content": "A"}]
+def test_a_question_in_a_chat_or_stored_apart_is_read(tmp_path):
     chat = [{"role": "system", "content": "Be brief."}]
     chat.append(
         {"role": "user", "content": [{"type": "text", "text": ASKED[1]}, {"type": "image"}]}
     )
-    attached = {"messages": turns, "attachments": {"abc": added}, "choices": ["two", "three"]}
-    samples = [inspect_sample(0, "C", **attached), inspect_sample(1, "I", input=chat)]
-    log = evaluation_logs.read(inspect_log(tmp_path, samples))
+    apart = {"input": "attachment://abc", "attachments": {"abc": ASKED[0]}}
+    samples = [inspect_sample(0, "C", **apart, choices=["two", "three"])]
+    log = logs.read_log(inspect_log(tmp_path, [*samples, inspect_sample(1, "I", input=chat)]))
     assert log.rows["question"].tolist() == ASKED[:2]
-    assert log.rows["shown"].tolist() == [added, f"Be brief.\n{ASKED[1]}"]
     assert rows.texts_at(log.rows, "question,choices", "x")[0] == f"{ASKED[0]}\ntwo\nthree"
 
 
 def test_a_scorer_of_several_values_has_each_by_its_name(tmp_path):
     samples = [inspect_sample(k, {"brief": 1, "right": k / 5}, scorer="judge") for k in range(6)]
-    told = [
-        {"name": n, "metrics": {"mean": {"value": v}}} for n, v in [("brief", 1), ("right", 0.5)]
-    ]
-    log = evaluation_logs.read(inspect_log(tmp_path, samples, scores=told))
-    assert log.scores["metric"].tolist() == ["brief,mean", "right,mean"]
-    assert log.scores["mean_of_samples"].tolist() == pytest.approx([1, 0.5])
-    assert log.scores["n"].tolist() == [6, 6]
-    log = evaluation_logs.read(inspect_log(tmp_path, samples, scores=[]))
+    log = logs.read_log(inspect_log(tmp_path, samples))
+    assert log.scores["metric"].tolist() == ["brief", "right"]
     assert log.scores["value"].tolist() == pytest.approx([1, 0.5])
+    assert log.scores["n"].tolist() == [6, 6]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +195,7 @@ def test_what_is_no_score_has_no_number(value):
 
 def refused(source):
     with pytest.raises(ValueError, match=f"^{re.escape(Path(source).name)}") as caught:
-        evaluation_logs.read(str(source))
+        logs.read_log(str(source))
     said = str(caught.value)
     assert "\n" not in said
     return said
@@ -282,15 +257,14 @@ SURPRISES = st.dictionaries(
 def test_values_of_another_shape_give_a_log_or_one_line(tmp_path_factory, surprises, other):
     folder = tmp_path_factory.mktemp("logs")
     harness = harness_log(folder, [harness_sample(0, 1.0), harness_sample(1, 0.0) | surprises])
-    told = [{"name": other, "scored_samples": other, "metrics": {"accuracy": {"value": other}}}]
     samples = [inspect_sample(0, "C"), inspect_sample(1, "I") | surprises]
-    for source in (harness, inspect_log(folder, samples, scores=told)):
+    for source in (harness, inspect_log(folder, samples)):
         try:
-            log = evaluation_logs.read(source)
+            log = logs.read_log(source)
         except ValueError as error:
             assert "\n" not in str(error)
             continue
-        assert "\n" not in evaluation_logs.describe_log(source, log)
+        assert "\n" not in logs.describe_log(source, log)
         assert log.rows["target"].map(type).eq(str).all()
         assert log.scores["value"].map(math.isfinite).all()
         json.loads(log.scores.to_json(orient="records"))
@@ -302,5 +276,5 @@ def test_rows_of_one_number_and_other_contents_are_both_kept(tmp_path):
     sent = {"gen_args_0": {"arg_0": "Question: How many trains left town?", "arg_1": {}}}
     samples = [harness_sample(k, 1.0) for k in range(6)]
     samples += [harness_sample(0, 0.0, doc=other, arguments=sent), harness_sample(1, 1.0)]
-    found = evaluation_logs.read(harness_log(tmp_path, samples, stated=False))
+    found = logs.read_log(harness_log(tmp_path, samples, has_results=False))
     assert len(found.rows) == 7 and found.rows["doc_id"].tolist() == [0, 1, 2, 3, 4, 5, 0]

@@ -8,7 +8,7 @@ from scripted_server import MODEL, Reply, ScriptedServer, good
 from test_audit import endpoint, prepared, table_of
 
 from contamination.audit import auditing, instrument
-from contamination.audit.prepared import MIN_K
+from contamination.audit.plan import MIN_K
 from contamination.core.verdicts import NOT_RUN
 
 

@@ -5,23 +5,14 @@ import os
 import signal
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from contamination.audit import auditing, command_line
 from contamination.audit.finding import Finding, Target
-from contamination.audit.prepared import DCQ, METHODS, MIN_K, REPLICATION
+from contamination.audit.plan import DCQ, METHODS, REPLICATION
 from contamination.models.chat import ChatError
 
 WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", "sample", "--rows", "8"]
-
-
-def test_missing_are_methods_without_a_row_of_every_model():
-    evidence = pd.DataFrame({"model": ["a", "a"], "method": [DCQ, MIN_K]})
-    missing = auditing.missing(["a", "b"], evidence)
-    assert missing == {"a": [m for m in METHODS if m not in (DCQ, MIN_K)], "b": list(METHODS)}
-    whole = pd.DataFrame({"model": "a", "method": METHODS})
-    assert auditing.missing(["a"], whole) == {}
 
 
 @pytest.mark.parametrize(
@@ -79,8 +70,8 @@ def test_what_was_found_before_a_method_failed_is_kept(monkeypatch):
         return Finding(why_not="x")
 
     monkeypatch.setattr(auditing, "_run", run)
-    monkeypatch.setattr(auditing, "skip_reasons", lambda _: dict.fromkeys(METHODS, ""))
-    monkeypatch.setattr("contamination.audit.internals.probed", lambda asked, target: (target, ""))
+    monkeypatch.setattr("contamination.audit.internals.probed", lambda told, target: (target, ""))
+    audit = SimpleNamespace(told=None, reasons=dict.fromkeys(METHODS, ""))
     with pytest.raises(ChatError):
-        auditing.findings_of(SimpleNamespace(asked=None), Target("m", object()), found)
+        auditing.findings_of(audit, Target("m", object()), found)
     assert list(found) == [DCQ]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from notebook_files import ROOT
 
-from contamination.audit import auditing, command_line, log_probs
-from contamination.audit.prepared import METHODS, MIN_K
+from contamination.audit import auditing, command_line, logs
+from contamination.audit.plan import METHODS, MIN_K
 from contamination.audit.settings import SAMPLE, UNSEEN, Settings
 
 
@@ -39,7 +39,7 @@ def written(path, lines):
 
 
 def audited(tmp_path, *words):
-    code = command_line.main([*words, "--quiet", "--output", str(tmp_path / "out")])
+    code = command_line.main([*words, "--output", str(tmp_path / "out")])
     return code, json.loads((tmp_path / "out/verdict.json").read_text())
 
 
@@ -60,7 +60,7 @@ def test_without_texts_the_ids_are_numbers_of_rows_and_the_result_is_the_same(tm
     audits = []
     for with_text, more in ((True, {}), (False, {"dataset": SAMPLE, "comparison": UNSEEN})):
         file = written(tmp_path / f"{with_text}.jsonl", rows(with_text))
-        data = log_probs.DATA | {"dataset": more.get("dataset", file)}
+        data = logs.LOG_PROBS_DATA | {"dataset": more.get("dataset", file)}
         data |= {"member_column": ""} if more else {}
         told = {"model": {"names": ["m"], "log_probs": file}, "data": data, "methods": ["min_k"]}
         audit = auditing.prepare(Settings.read(told | {"comparison": more.get("comparison", "")}))
@@ -105,7 +105,7 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path, line, said):
     text = "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
     (tmp_path / "m.jsonl").write_text(text + "\n")
     with pytest.raises(ValueError) as caught:
-        log_probs.read(str(tmp_path / "m.jsonl"))
+        logs.read_log_probs(str(tmp_path / "m.jsonl"))
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 

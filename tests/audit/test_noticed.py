@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 
-from contamination.audit import noticed
-from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
+from contamination.audit import power
+from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 
 
@@ -28,22 +28,22 @@ def a_table():
     ("n", "m", "sizes"), [(60, 60, (60, 60)), (400, 90, (60, 60)), (59, 30, (30, 20)), (29, 60, ())]
 )
 def test_the_largest_sizes_that_are_not_above_ones_own_are_taken(n, m, sizes):
-    found = noticed.of_sizes(a_table(), MIN_K, n, m)
+    found = power.of_sizes(a_table(), MIN_K, n, m)
     assert {*zip(found["n"], found["n_comparison"], strict=True)} == ({sizes} if sizes else set())
 
 
 def test_the_sentence_gives_the_range_over_models_for_a_third_of_the_rows():
-    said = noticed.describe(a_table(), MIN_K, 60, 60)
+    said = power.describe(a_table(), MIN_K, 60, 60)
     assert (
         "seen sixteen times in 80 to 90 %, four times in 30 to 40 % and once in 10 to 20 %" in said
     )
     assert said.startswith(f"{MIN_K}, 60 rows and 60 comparison rows: seen ")
-    assert "not measured" in noticed.describe(a_table(), MIN_K, 10, 60)
-    assert "not measured" in noticed.describe(a_table(), "DICE", 60, 60)
+    assert "not measured" in power.describe(a_table(), MIN_K, 10, 60)
+    assert "not measured" in power.describe(a_table(), "no method", 60, 60)
 
 
 def test_the_table_of_the_package_has_every_setting_once():
-    table = noticed.load()
+    table = storage.read_csv(power.PATH)
     keys = ["method", "model", "n", "n_comparison", "share", "copies"]
     assert not table.duplicated(keys).any() and table["noticed"].between(0, 1).all()
     assert {*table["method"]} == {DCQ, REPLICATION, RANKING, MIN_K} and table[
@@ -55,7 +55,7 @@ PAGE = (ROOT / "docs/audit.md").read_text()
 
 
 def test_the_page_has_the_numbers_of_the_simulation():
-    table = noticed.load()
+    table = storage.read_csv(power.PATH)
     of_min_k = table[table["method"].eq(MIN_K)]
     for (n, m), share in product(((30, 20), (60, 60), (90, 180)), (0.1, 1 / 3, 2 / 3)):
         rows = of_min_k[of_min_k["n"].eq(n) & of_min_k["n_comparison"].eq(m)]
@@ -76,8 +76,8 @@ def test_the_page_has_the_numbers_of_the_simulation():
     of_study = null.loc[null["scores"].ne("made"), "shown"].max()
     assert f"at most {100 * of_study:.1f} %" in PAGE
     # What every page of an audit says of itself.
-    assert f"{100 * made.mean():.1f} % of them on average" in noticed.WRONG
-    assert f"at most {100 * null['shown'].max():.1f} % in any setting" in noticed.WRONG
+    assert f"{100 * made.mean():.1f} % of them on average" in power.WRONG
+    assert f"at most {100 * null['shown'].max():.1f} % in any setting" in power.WRONG
     assert null["shown"].max() <= 0.06 + (0.05 * 0.95 / null["n_draws"].min()) ** 0.5
 
 
@@ -87,10 +87,10 @@ def test_the_verdict_at_the_head_of_the_page_is_the_stored_one():
     says = stored.loc[stored["model"].eq("lab:contaminated"), "says"].item()
     seen = re.search(r"At least \d+ of \d+ rows of sample test \(\d+ %\) were seen", says)[0]
     assert seen in head and re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
-    said = noticed.describe(noticed.load(), MIN_K, 60, 60)
+    said = power.describe(storage.read_csv(power.PATH), MIN_K, 60, 60)
     for times in ("sixteen times in", "four times in", "once in"):
         assert re.search(rf"{times} [\d to]+ %", said)[0] in head
-    wrong = noticed.WRONG.split(" (docs/audit.md)")[0].partition("this rule said shown ")[2]
+    wrong = power.WRONG.split(" (docs/audit.md)")[0].partition("this rule said shown ")[2]
     assert wrong in head
 
 

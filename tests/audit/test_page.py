@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from test_verdict import a_file
 
-from contamination.audit import auditing, page
+from contamination.audit import page
 from contamination.audit.finding import Finding, Target, scores_of
-from contamination.audit.log_values import HARNESS, SCORES, Log
+from contamination.audit.logs import HARNESS, SCORES, Log
+from contamination.audit.plan import DCQ, MIN_K, Audit
 from contamination.audit.power import Power
-from contamination.audit.prepared import DCQ, MIN_K, Audit, collect_endpoints
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Settings
 
@@ -30,7 +30,7 @@ def results(n_seen, n=60, n_comparison=60, **more):
     """An audit in which so many rows, the last ones of the file, score far above all others."""
     data = {"dataset": "rows.jsonl", "revision": "0" * 40, "task": "summary", "label_column": ""}
     told = Settings.read({"model": {"names": ["m"]}, "data": data})
-    audit = Audit(told, collect_endpoints(told), rows_of(n, 0), rows_of(n_comparison, 1))
+    audit = Audit(told, rows_of(n, 0), rows_of(n_comparison, 1))
     generator = np.random.default_rng(0)
     values = generator.normal(size=n + n_comparison) + 5 * (np.arange(n + n_comparison) < n_seen)
     found = {
@@ -63,8 +63,6 @@ def test_verdict_json_has_verdict_list_files_and_models(tmp_path):
     assert found["files"] == {} and found["versions"]["python"]
     listed = [row["index"] for row in found["listed_rows"]]
     assert {*range(30, 60)} <= {*listed} and len(listed) <= 36
-    unlisted = json.loads((tmp_path / page.UNLISTED).read_text())["rows"]
-    assert sorted([*listed, *unlisted]) == list(range(60))
     assert all(len(row["text"]) <= page.MOST_LETTERS for row in found["listed_rows"])
 
 
@@ -81,37 +79,21 @@ def test_an_open_verdict_says_what_would_have_been_noticed_and_reassures_nobody(
     text = html.unescape(page.write(results(0), tmp_path).read_text())
     assert '<span class="badge open">open</span>' in text and "no sign that it is clean" in text
     assert "Min-k% Prob, 60 rows and 60 comparison rows: seen sixteen times in" in text
-    assert not (tmp_path / page.UNLISTED).exists()
 
 
 def test_what_copies_showed_is_on_the_page_and_in_the_record(tmp_path):
     record = {"model": NAME, "passes": 4, "n_copies": 5, "n": 30, "n_seen": 10}
     record |= {"n_comparison": 30, "n_noticed": 3, "n_accused": 1}
-    power = Power(NAME, 30, 10, 30, [record])
+    power = Power(NAME, [record])
     file = page.write(results(0, powers=[power]), tmp_path)
     text = html.unescape(file.read_text())
     assert "four times in 3 of 5" in text and "in 1 of 5 audits (95 % interval 4 to 62 %)" in text
     assert json.loads(file.with_suffix(".json").read_text())["power"] == [record]
 
 
-def test_unlisted_rows_of_a_log_have_the_numbers_that_the_harness_gives_them(tmp_path):
-    """A log of a part of a task: its row k is row k + 100 of the task."""
+def test_the_score_of_a_log_is_shown_with_and_without_the_listed_rows(tmp_path):
     table = pd.DataFrame({"doc_id": range(100, 160), "score": [1.0, 0.0] * 30})
     log = Log(HARNESS, "m", "task", "test", table, pd.DataFrame(columns=SCORES))
-    found = results(30, log=log)
-    page.write(found, tmp_path)
-    unlisted = json.loads((tmp_path / page.UNLISTED).read_text())["rows"]
-    assert unlisted and set(unlisted) <= set(range(100, 130))
+    page.write(results(30, log=log), tmp_path)
     split = json.loads((tmp_path / "verdict.json").read_text())["scores_by_list"]
     assert split[0]["value"] == 0.5 and split[1]["n"] + split[2]["n"] == 60
-
-
-def test_a_decision_of_algorithm_2_stands_beside_the_verdict_and_the_reason():
-    table = pd.DataFrame(
-        {"model": ["a", "b", "b"], "method": ["Algorithm 2"] * 2 + ["Algorithm 1"]}
-    )
-    table["contaminated"] = [True, True, False]
-    verdicts = pd.DataFrame({"model": ["a", "b"], "verdict": ["shown", "open"]})
-    found = auditing.beside_verdicts(table, verdicts)
-    assert found["verdict"].tolist() == ["shown", "open"]
-    assert found["because"].tolist() == ["", auditing.AGAINST]

@@ -9,9 +9,9 @@ import pytest
 from scripted_server import MODEL, ScriptedServer, good, question
 from test_audit import prepared, table_of, tiny_folder, unchecked  # noqa: F401 (a fixture)
 
-from contamination.audit import auditing, internals, options, plan, quizzing
+from contamination.audit import auditing, options, plan, quizzing
 from contamination.audit.auditing import prepare
-from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
+from contamination.audit.plan import DCQ, METHODS, MIN_K, REPLICATION
 from contamination.audit.settings import Settings
 from contamination.core import storage
 from contamination.core.verdicts import (
@@ -85,7 +85,7 @@ def audit_of(dataset, url, methods, blocks=None, names=(MODEL,), **data):
 def found_by(audit):
     return {
         target.name: auditing.findings_of(audit, target)
-        for target in (auditing.target_of(audit, name) for name in audit.model.names)
+        for target in (auditing.target_of(audit, name) for name in audit.told.model.names)
     }
 
 
@@ -150,7 +150,7 @@ def test_options_that_look_like_formulas_come_back_as_they_were_written(tmp_path
     assert (tmp_path / "options.csv").read_text().count("'- ") == 24
     of_file = {"text_columns": ["instance"], "label_column": "", "task": "summary"}
     audit = prepared(str(tmp_path / "options.csv"), "", **of_file)
-    quizzes, _ = options.quizzes_of(audit.rows, audit.asked, 0)
+    quizzes, _ = options.quizzes_of(audit.rows, audit.told)
     assert set(quizzes["option_a"]) == set(table["option_a"])
     assert set(quizzes["instance"]) == set(table["instance"])
 
@@ -173,7 +173,9 @@ def test_a_job_needs_a_cap_and_reads_the_share_of_quizzed_instances_that_is_told
             assert read[:n_quizzed] == quizzed[:n_quizzed] and job.n_examples == len(read) == 6
             assert set(read[n_quizzed:]).isdisjoint(quizzed) or share == 0
         with pytest.raises(ChatError, match="nothing was sent"):
-            contaminating.start_training(told.asked.endpoints[0], file, job, told.asked.cap)
+            contaminating.start_training(
+                told.told.endpoints[0], file, job, told.told.model.cost_cap
+            )
         assert not server.bodies
 
 
@@ -252,7 +254,7 @@ def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
     ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     audit = prepared(str(tmp_path / "own.jsonl"), "", text_columns=["a", "b"])
-    why = plan.skip_reasons(audit)
+    why = audit.reasons
     assert not why[DCQ] and audit.rows.instances[0].count("\n") == 2
     assert why[REPLICATION] == "prompts of classification hold one text, text_columns names 2"
 
@@ -268,7 +270,7 @@ def test_completed_instances_are_held_against_the_quiz_instance_by_instance(park
     assert row["expected_if_independent"] == 6
 
 
-# Min-k% Prob and DICE
+# Min-k% Prob
 
 
 def labelled(path, n=24):
@@ -285,12 +287,11 @@ def labelled(path, n=24):
 def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, tmp_path):  # noqa: F811
     folder = str(tiny_folder)
     data = labelled(tmp_path / "own.jsonl") | {"member_column": "label"}
-    blocks = {"methods": ["min_k", "dice"]}
+    blocks = {"methods": ["min_k"]}
     blocks["min_k"] = {"all_methods": True, "reference_model": folder, "k_percent": 30.0}
-    blocks["dice"] = {"reference_models": [folder] * 2}
     audit = prepared(str(tmp_path / "own.jsonl"), "", {"names": [folder]}, 8, 100, blocks, **data)
     assert (len(audit.rows.rows), len(audit.unseen.rows)) == (12, 12)
-    assert audit.refusal and not plan.skip_reasons(audit)[MIN_K]  # scored beside the words
+    assert audit.refusal and not audit.reasons[MIN_K]  # scored beside the words
     target = auditing.target_of(audit, folder)
     found = {target.name: auditing.findings_of(audit, target)}
     evidence = table_of(audit, found)
@@ -303,8 +304,6 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     assert evidence.loc[MIN_K, "verdict"] == CONTROL_FAILS
     assert evidence.loc[MIN_K, "statistic"] == "AUC, k = 30 %"
     assert tables["audit_min_k_words"]["holds"].eq(False).any()
-    pair = tables["audit_dice"].set_index("comparison")
-    assert pair.loc[internals.TARGET, "auroc_pct"] == 50 and evidence.loc[DICE, "value"] == 0.5
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -336,10 +335,9 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
     [
         ({"data": {"member_column": "lable"}}, 'no column "lable"'),
         ({"data": {"member_column": "input"}}, "write 1, true or"),
-        ({"comparison": "other.jsonl"}, "already marks the comparison rows"),
+        ({"comparison": "other.jsonl"}, "marks the comparison rows"),
         ({"data": {"split": "a", "splits": ["b"]}}, "split names one split"),
-        ({"methods": ["dqc"]}, "want dcq or replication or ranking or min_k or dice"),
-        ({"dcq": {"respondent": "oracle"}}, "want empty or instruct or base"),
+        ({"methods": ["dqc"]}, "want dcq or replication or ranking or min_k"),
         ({"dcq": {"perturber_model": "p"}}, "perturber_base_url is empty"),
         ({"replication": {"judge_model": "j"}}, "judge_base_url is empty"),
         ({"replication": {"cut": "half"}}, "want paper or share"),
@@ -375,7 +373,7 @@ def test_the_layout_changes_what_is_asked_and_nothing_else(method, tmp_path):
     for layout in ("paper", "released"):
         blocks = {"dcq": helper | {"layout": layout}, "replication": judge | {"layout": layout}}
         audit = prepare(Settings.read(values | blocks))
-        batches = plan.batches_of(audit, audit.asked.endpoints[0])
+        batches = plan.batches_of(audit, audit.told.endpoints[0])
         purposes = {DCQ: (DCQ, "options of the quizzes"), REPLICATION: (REPLICATION, "ICL judge")}
         asked.append([r for name, _, rs, _ in batches if name in purposes[method] for r in rs])
     paper, released = ([one.messages[0]["content"] for one in texts] for texts in asked)

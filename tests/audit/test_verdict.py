@@ -8,7 +8,7 @@ import pytest
 
 from contamination.audit import verdict
 from contamination.audit.finding import Finding
-from contamination.audit.prepared import DCQ, MIN_K, REPLICATION
+from contamination.audit.plan import DCQ, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN, OPEN, SHOWN
 
 WORDS = ["harbour", "ship", "salt", "wool", "corn", "iron", "coal", "rice", "town", "sea", "wind"]
@@ -160,12 +160,6 @@ def test_methods_are_corrected_together_and_the_clearest_names_the_rows():
 
 
 # The list and a score of an evaluation
-
-
-def test_rows_that_no_model_names_are_left_for_an_evaluation():
-    rows = pd.DataFrame({"index": [0, 1, 0, 1], "is_listed": [True, False, False, False]})
-    assert verdict.unlisted_rows(rows) == [1]
-    assert verdict.unlisted_rows(rows.assign(is_listed=pd.NA)) == []
 
 
 def test_the_score_of_an_evaluation_is_split_by_the_list():

@@ -1,7 +1,6 @@
 """DICE for one's own pairs: training at a small rate, tables and figures of one's own models."""
 
 import dataclasses
-from functools import partial
 
 import nbformat
 import pandas as pd
@@ -11,7 +10,7 @@ from notebook_files import ROOT
 from safetensors.torch import load_file
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import internals, local_models
+from contamination.audit import local_models
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Model
 from contamination.cases import pairs
@@ -72,27 +71,6 @@ def test_weights_move_as_far_whatever_the_arithmetic(base):
     # The checkpoint holds what was trained: no weight was rounded when it was saved.
     saved = load_file(folders[1] / "model.safetensors")
     assert {values.dtype for values in saved.values()} == {torch.float32}
-
-
-# A model against clean references
-
-
-def test_a_model_of_ones_own_against_clean_references(checkpoints):
-    """Two random models lie apart; a reference against itself cannot be told from it."""
-    questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
-    target, reference = checkpoints["clean"]
-    load = partial(load_model, Model(names=[target], bos="first"))
-
-    def found(model, n):
-        table = internals.against_references([model, *[reference] * n], questions, load)
-        return table.set_index("comparison")
-
-    two = found(target, 2)
-    assert two["bos"].eq("first").all() and "verdict" not in two  # of one model
-    assert two.loc[internals.REFERENCE, "auroc_pct"] == 50.0
-    assert two.loc[internals.TARGET, "n_models"] == 3
-    assert found(target, 5).loc[internals.TARGET, "auroc_pct"] > 90
-    assert found(reference, 5).loc[internals.TARGET, "auroc_pct"] == 50.0
 
 
 # One's own pairs, as part C of the notebook scores them

@@ -52,7 +52,7 @@ def given_to_the_audit(tmp_path, shape, *words):
 def test_a_key_on_the_command_line_is_refused_before_anything_is_written(shape, tmp_path, capfd):
     assert given_to_the_audit(tmp_path, shape, "--key", SHAPES[shape]) == 2
     out, err = capfd.readouterr()
-    assert err.startswith("error: --key must be the NAME of an environment variable")
+    assert 'model: "key_variable" must be the NAME of an environment variable' in err
     assert SECRETS[shape] not in out + err
     assert not (tmp_path / "out").exists()
 
@@ -63,7 +63,7 @@ def test_so_is_a_key_in_the_address(shape, form, tmp_path, capfd):
     address = form.format(SECRETS[shape])
     assert given_to_the_audit(tmp_path, shape, "--served-at", address) == 2
     out, err = capfd.readouterr()
-    assert err.startswith("error: --served-at must hold no password, no key and no query")
+    assert 'model: "base_url" must hold no password, no key and no query' in err
     assert SECRETS[shape] not in out + err
     assert not (tmp_path / "out").exists()
 

@@ -13,7 +13,7 @@ from hub_server import COMMIT, HubServer
 from notebook_files import ROOT
 from pyarrow import parquet
 
-from contamination.audit.benchmarks import BENCHMARKS
+from contamination.audit import BENCHMARKS
 
 CHOICES = ["one ship", "two ships", "no ship", "a train"]
 ASKED = "How many ships came to harbour {} on that day?"

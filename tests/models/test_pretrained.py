@@ -12,7 +12,7 @@ from test_causal import save_model
 from tiny_models import gguf_of
 from transformers import LlamaConfig
 
-from contamination.audit import asked
+from contamination.audit import local_models
 from contamination.audit.local_models import load_model
 from contamination.audit.settings import Model
 from contamination.core import storage
@@ -76,7 +76,7 @@ def test_special_tokens_are_those_that_the_file_declares(path):
 
 
 def test_a_gguf_file_serves_wherever_a_model_is_named(path):
-    asked.check_models([str(path)], "float32")
+    local_models.check_models([str(path)], "float32")
     assert load_model(Model(names=[str(path)])).n_parameters > 0
     assert source.load_config(path).num_hidden_layers == 2
     assert source.load_tokenizer(path).eos_token_id == 1

@@ -15,7 +15,6 @@ from notebook_files import ROOT
 from scripted_server import ScriptedServer, good
 
 from contamination import __main__ as command
-from contamination.audit.prepared import collect_endpoints
 from contamination.audit.settings import Settings
 from contamination.core import run
 from contamination.data import published
@@ -251,4 +250,4 @@ def test_what_a_user_has_to_fill_in_is_asked_for(template, tmp_path):
     assert values["model"]["prices"] == []
     told = Settings.read(values)
     with pytest.raises(ValueError, match="_model is empty: fill in the model"):
-        collect_endpoints(told)
+        told.check()

@@ -6,7 +6,7 @@ import nbformat
 import yaml
 from notebook_files import DISPLAYED, NOTEBOOKS, ROOT
 
-from contamination.audit import lab_models
+from contamination.audit import local_models
 from contamination.core import scores
 from contamination.core.verdicts import CLAIMS
 from contamination.dcq.respondents import ANSWER_RULE
@@ -19,8 +19,8 @@ HELD = {
     "none_below": (ANSWER_RULE.none_below, "02b"),
     "text_rule_threshold": (judging.NEAR_EXACT_FROM, "03b 12"),
     "k_percent": (scores.K_PERCENT, "00 04 04b 06 07 08 12"),
-    "learning_rate": (lab_models.LEARNING_RATE, "02b"),
-    "batch_size": (lab_models.BATCH_SIZE, "02b"),
+    "learning_rate": (local_models.LEARNING_RATE, "02b"),
+    "batch_size": (local_models.BATCH_SIZE, "02b"),
 }
 FILES = [
     (name, path)

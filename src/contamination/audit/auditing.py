@@ -6,41 +6,27 @@ refused, or whose files are told apart without a model, needs none of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from contamination.audit import comparison, log_probs, noticed
+from contamination.audit import comparison, logs
 from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
-from contamination.audit.plan import skip_reasons
-from contamination.audit.prepared import (
-    DCQ,
-    DICE,
-    METHODS,
-    MIN_K,
-    RANKING,
-    REPLICATION,
-    Audit,
-    collect_endpoints,
-    name_of,
-)
+from contamination.audit.plan import DCQ, METHODS, MIN_K, RANKING, REPLICATION, Audit
 from contamination.audit.rows import Rows
 from contamination.audit.settings import CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import COUNTS, Decided, decide
-from contamination.core.verdicts import SHOWN
 from contamination.dcq.published_tables import reciprocal_row
 from contamination.dcq.quizzes import instances_of
 from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
 
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
-KINDS_OF_CELL = {"decides": "boolean", "holds": "boolean"}
 DRY = "dry run: nothing was asked"
-AGAINST = "two near-exact completions are enough for it; it asks no comparison rows"
 Found = Mapping[str, Mapping[str, Finding]]  # by model and method
 
 
@@ -54,12 +40,14 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
     """
     told.check()
     if told.replication.human_labels:
-        read.read_labels(told.replication.human_labels)  # raises before anything is asked
-    asked = collect_endpoints(told)
+        read.read_labels(told.replication.human_labels)
+    if told.model.log_probs:
+        logs.read_log_probs(told.model.log_probs)
     n = max(told.n_instances, told.n_passages)
-    rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
-    audit = Audit(told, asked, rows, unseen)
-    if unseen is None:
+    audit = Audit(
+        told, *(loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed))
+    )
+    if audit.unseen is None:
         return audit
     sets = [audit.scored_texts(of_file) for of_file in audit.sets]
     text_alone = comparison.by_text_alone(*sets, told.seed)
@@ -77,71 +65,65 @@ def rows_table(audit: Audit) -> pd.DataFrame:
 def checks_table(audit: Audit) -> pd.DataFrame:
     """``audit_controls.csv``: the dataset against the comparison rows without any model.
 
-    ``CONTROLS``, a row each for ``comparison.near_copies`` and ``comparison.by_text_alone``; none
-    without comparison rows.
+    A row each for ``comparison.near_copies`` and ``comparison.by_text_alone``; none without
+    comparison rows.
     """
     table = pd.DataFrame([*audit.near_copies, *audit.text_alone], columns=CONTROLS)
-    return table.astype(KINDS_OF_CELL)
+    return table.astype({"decides": "boolean", "holds": "boolean"})
 
 
 def target_of(audit: Audit, name: str) -> Target:
     """One audited model, loaded or trained where it is a local one."""
-    for endpoint in audit.asked.endpoints:
+    model = audit.told.model
+    for endpoint in audit.told.endpoints:
         if endpoint.model == name:
             return Target(name, endpoint)
-    if audit.model.log_probs:
-        values = log_probs.by_text(log_probs.read(audit.model.log_probs), audit.rows, audit.unseen)
-        return Target(name, values)
+    if model.log_probs:
+        values = logs.read_log_probs(model.log_probs)
+        return Target(name, logs.by_text(values, audit.rows, audit.unseen))
     from contamination.audit.local_models import load_model
 
-    folder, truth = source_of(audit, name), ""
+    truth = ""
     if name.startswith(LAB):
         n_read = 2 * audit.told.copies
         truth = f"saw the rows {n_read} times" if name == CONTAMINATED else "never saw the rows"
-    lm = load_model(audit.model, str(folder))
-    return Target(name_of(name), lm, truth, str(folder), identity=lm.identity)
+    lm = load_model(model, str(source_of(audit, name)))
+    return Target(model.name_of(name), lm, truth, identity=lm.identity)
 
 
 def source_of(audit: Audit, name: str) -> str | Path:
     """Folder or hub id of a local model; one of the lab is trained if it is not in the cache."""
     if not name.startswith(LAB):
         return name
-    from contamination.audit.lab_models import Lab
+    from contamination.audit.local_models import lab_folder
 
-    told = audit.told
-    lab = Lab(told.world_seed, told.n_background_tokens, told.copies)
-    return lab.folder(name, audit.rows, audit.data)
+    return lab_folder(audit.told, name, audit.rows)
 
 
 def run(
     audit: Audit,
     found: dict[str, dict[str, Finding]],
     targets: dict[str, Target],
-    measure: Callable[[Target], Any] | None = None,
+    measure: Callable[[Audit, Target], Any] | None = None,
 ) -> list[Any]:
     """Every method for every model, written into ``found`` and ``targets`` as it is done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
-    will read it, and one at a time: two large ones do not fit. Errors as :func:`target_of` and
-    :func:`findings_of`.
-
-    Args:
-        measure: called with each model while it is loaded, such as ``power.measure``.
-
-    Returns:
-        What ``measure`` gave.
+    will read it, and one at a time: two large ones do not fit. ``measure`` (``power.measure``) is
+    called while a model is loaded, and what it gave is returned.
     """
-    measured = []
-    for name in audit.model.names:
-        is_asked = not audit.told.dry_run and not all(skip_reasons(audit).values())
-        target = target_of(audit, name) if is_asked else Target(name_of(name), None)
+    powers = []
+    for name in audit.told.model.names:
+        is_asked = not audit.told.dry_run and not all(audit.reasons.values())
+        called = audit.told.model.name_of(name)
+        target = target_of(audit, name) if is_asked else Target(called, None)
         targets[target.name], found[target.name] = target, {}
         findings_of(audit, target, found[target.name])
         if measure and is_asked:
-            measured.append(measure(target))
+            powers.append(measure(audit, target))
         if target.identity:
             targets[target.name] = replace(target, place=None)
-    return measured
+    return powers
 
 
 def findings_of(
@@ -150,15 +132,14 @@ def findings_of(
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow says why, and so do all of them where the
-    target has no place (a dry run). Where the text alone tells the comparison rows apart, a method
-    that uses them asks nothing. ``found`` gets each finding as it is there.
+    target has no place (a dry run). ``found`` gets each finding as it is there.
     """
-    reasons, found = skip_reasons(audit), {} if found is None else found
+    reasons, found = dict(audit.reasons), {} if found is None else found
     reading = [name for name in (RANKING, MIN_K) if not reasons[name]]
     if target.place is not None and reading:
         from contamination.audit.internals import probed
 
-        target, why = probed(audit.asked, target)
+        target, why = probed(audit.told, target)
         reasons |= dict.fromkeys(reading, why)
     for name in METHODS:
         reason = reasons[name] or DRY * (target.place is None)
@@ -172,9 +153,6 @@ def findings_of(
 def _run(name: str, audit: Audit, target: Target) -> Finding:
     from contamination.audit import completing, internals, quizzing
 
-    if name == DICE:
-        references = [str(source_of(audit, one)) for one in audit.told.dice.reference_models]
-        return internals.dice(audit, target, references)
     methods = {DCQ: quizzing.dcq, REPLICATION: completing.replication}
     methods |= {RANKING: quizzing.ranking, MIN_K: internals.min_k}
     return methods[name](audit, target)
@@ -212,17 +190,6 @@ def tables_of(
     }
 
 
-def noticed_lines(methods: pd.DataFrame) -> list[str]:
-    """What an audit of this size would have noticed: what it is, and a line for each method."""
-    table = noticed.load()
-    found = methods[methods["n_comparison"].gt(0)].drop_duplicates("method")
-    if found.empty:
-        return []
-    return [noticed.INTRODUCTION] + [
-        noticed.describe(table, row.method, row.n, row.n_comparison) for row in found.itertuples()
-    ]
-
-
 def paper_tables(findings: Found) -> dict[str, pd.DataFrame]:
     """The papers' own tables of every method that was run, ``audit_dcq`` and so on, by their names.
 
@@ -230,10 +197,8 @@ def paper_tables(findings: Found) -> dict[str, pd.DataFrame]:
     """
     parts: dict[str, list[pd.DataFrame]] = {}
     for of_model in findings.values():
-        for name, table in [
-            *(pair for found in of_model.values() for pair in found.tables.items()),
-            ("audit_reciprocal", _reciprocal(of_model)),
-        ]:
+        pairs = [pair for found in of_model.values() for pair in found.tables.items()]
+        for name, table in [*pairs, ("audit_reciprocal", _reciprocal(of_model))]:
             parts.setdefault(name, []).append(table)
     tables = {name: pd.concat(of_name, ignore_index=True) for name, of_name in parts.items()}
     return {
@@ -243,24 +208,10 @@ def paper_tables(findings: Found) -> dict[str, pd.DataFrame]:
     }
 
 
-def beside_verdicts(replication: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Algorithm 2's decisions with the audit's verdict, and why a yes can contradict it.
-
-    ``replication`` is ``audit_replication.csv``, ``verdicts`` is ``audit_verdicts.csv``; new
-    columns are verdict and because ("" where the two agree).
-    """
-    from contamination.replication.decisions import ALGORITHM_2
-
-    table = replication[replication["method"].eq(ALGORITHM_2)]
-    table = table.assign(verdict=table["model"].map(verdicts.set_index("model")["verdict"]))
-    is_against = table["contaminated"].eq(True) & table["verdict"].ne(SHOWN)
-    return table.assign(because=is_against.map({True: AGAINST, False: ""}))
-
-
 def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     """Were completed instances also answered right (Appendix C of DCQ)? No row without both."""
-    quiz, completed = (of_model.get(name) for name in (DCQ, REPLICATION))
-    if quiz is None or completed is None or quiz.details.empty or completed.details.empty:
+    quiz, completed = (of_model.get(name, Finding()) for name in (DCQ, REPLICATION))
+    if quiz.details.empty or completed.details.empty:
         return pd.DataFrame()
     scored = completed.details
     scored = scored[scored["rows"].eq("dataset") & scored["instruction"].eq(GUIDED)]
@@ -270,36 +221,3 @@ def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     if both.empty:
         return both
     return pd.DataFrame([about | reciprocal_row(both)]).drop(columns="verdict")
-
-
-def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:
-    """Methods that have no row in ``audit.csv``, by model; a model with all of them is left out."""
-    found = set(zip(evidence["model"], evidence["method"], strict=True))
-    by_model = {
-        name: [method for method in METHODS if (name, method) not in found] for name in names
-    }
-    return {name: methods for name, methods in by_model.items() if methods}
-
-
-def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
-    """The first rows of the dataset and what each method that was run made of them.
-
-    Returns:
-        text, quiz (the answers), first_piece, second_piece, completion, label (the judge's),
-        min_k_score; columns of methods that were not run are missing.
-    """
-    table = pd.DataFrame({"text": audit.rows.passages[:n]})
-    if len(answers := findings[DCQ].details):
-        place = answers["position"]
-        at = ("original at " + place + ": ").where(place.ne(""), "modified: ")
-        said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
-        by_row = said.groupby(answers["index"]).agg("; ".join)
-        table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
-    if len(scored := findings[REPLICATION].details):
-        guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
-        for name in ("first_piece", "second_piece", "completion"):
-            table[name] = guided[name].to_numpy()
-        table["label"] = guided["verdict"].to_numpy()
-    if (scores := findings[MIN_K].scores) is not None:
-        table["min_k_score"] = scores["score"].head(n).to_numpy()
-    return table

@@ -6,19 +6,16 @@ All else is imported when the line has been read, so that help comes at once.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from contamination.audit.benchmarks import BENCHMARKS
+from contamination.audit import BENCHMARKS, FILLS
 from contamination.core import keys
 
 WORDS = ("shown", "control fails", "open", "not run")  # ``verdicts.OF_AUDIT``
-WITH_SETTINGS = ("settings", "output", "plan", "yes", "fail_on", "quiet")  # all else is in the file
 FOUND, ERROR, INTERRUPTED = 1, 2, 130  # exit codes
 
 HELP = f"""usage: contamination audit --model MODEL --data DATA --unseen FILE [options]
@@ -37,13 +34,13 @@ An example without a download: contamination audit --model lab:contaminated --da
   --label COLUMN      column of the label, for prompts; --names NAME,SPLIT as they call the data
   --served-at URL     OpenAI-compatible address up to /v1; --key NAME of the variable with its key
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
-  --methods A,B       dcq, replication, ranking, min_k, dice (all); --completion-tokens N at most
+  --methods A,B       dcq, replication, ranking, min_k (all); --completion-tokens N at most
   --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
   --power             train copies of a local model on comparison rows: what would be noticed?
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
   --output FOLDER     where the results go (contamination-audit); --device cuda, mps or cpu
   --plan              say what it takes and what it costs, and stop; --yes pays without asking
-  --fail-on VERDICT   exit with 1 if the verdict is this word, as shown; --quiet: errors alone"""
+  --fail-on VERDICT   exit with 1 if the verdict is this word, such as shown"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,22 +54,34 @@ class _Parser(argparse.ArgumentParser):
         self.exit(ERROR, f"error: {message}: contamination audit --help lists the options\n")
 
 
+def _parts(said: str) -> list[str]:
+    return [part.strip() for part in said.split(",")]
+
+
+def _prices(said: str) -> list[float]:
+    try:
+        return [float(part) for part in said.split(",")]
+    except ValueError:
+        message = f'it is "{said}": write IN,OUT such as 2.5,10'
+        raise argparse.ArgumentTypeError(message) from None
+
+
 def parser() -> argparse.ArgumentParser:
-    """The parser of the line."""
-    made = _Parser(prog="contamination audit")
+    """The parser of the line; an option of ``FILLS`` that is not given has no value."""
+    made = _Parser(prog="contamination audit", argument_default=argparse.SUPPRESS)
     add = made.add_argument
-    add("--model", nargs="+", default=[])
-    add("--fail-on", nargs="+", default=[], choices=WORDS)
-    texts = "data", "unseen", "log-probs", "split", "text", "label", "columns", "methods", "names"
-    for name in (*texts, "settings", "served-at", "key", "device", "prices", "price-date"):
-        add(f"--{name}", default="")
-    for name in ("power", "plan", "yes", "quiet"):
-        add(f"--{name}", action="store_true")
-    add("--cap", type=float)
-    add("--rows", type=int, default=60)
-    add("--passages", type=int, default=400)
-    add("--completion-tokens", type=int)
+    kinds: dict[str, dict[str, Any]] = {"model": {"nargs": "+"}, "text": {"nargs": 1}}
+    kinds["power"] = {"action": "store_true"}
+    types: dict[str, Any] = {"cap": float, "prices": _prices}
+    types |= dict.fromkeys(("rows", "passages", "completion-tokens"), int)
+    types |= dict.fromkeys(("columns", "names", "methods"), _parts)
+    for name in FILLS:
+        add(f"--{name}", **kinds.get(name, {"type": types.get(name, str)}))
+    for name in ("plan", "yes"):
+        add(f"--{name}", action="store_true", default=False)
+    add("--settings", default="")
     add("--output", default="contamination-audit")
+    add("--fail-on", nargs="+", default=[], choices=WORDS)
     return made
 
 
@@ -80,43 +89,15 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; exit with 2, in one line, where they do not go together."""
     known = parser()
     options = known.parse_args(arguments)
-    if not options.settings and not options.log_probs and not (options.model and options.data):
-        known.error("--model and --data are needed, or --log-probs, or --settings")
-    if options.cap is not None and not options.cap > 0:
-        known.error("--cap must be above 0: leave it out for no cap, or add --plan to pay nothing")
-    given = [name for name, value in vars(options).items() if value != known.get_default(name)]
-    if options.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
+    given = [name for name in FILLS if name.replace("-", "_") in options]
+    if options.settings and given:
+        names = ", ".join(f"--{name}" for name in given)
         known.error(f"--settings takes everything from its file: write {names} there")
+    if not options.settings and "log-probs" not in given and not {"model", "data"} <= {*given}:
+        known.error("--model and --data are needed, or --log-probs, or --settings")
+    if "cap" in options and not options.cap > 0:
+        known.error("--cap must be above 0: leave it out for no cap, or add --plan to pay nothing")
     return options
-
-
-@contextlib.contextmanager
-def quiet_output(is_quiet: bool) -> Iterator[None]:
-    """Nothing is printed by what runs inside, if it is to be quiet; errors are printed outside."""
-    with contextlib.ExitStack() as stack:
-        if is_quiet:
-            nowhere = stack.enter_context(open(os.devnull, "w"))
-            stack.enter_context(contextlib.redirect_stdout(nowhere))
-            stack.enter_context(contextlib.redirect_stderr(nowhere))
-        yield
-
-
-@contextlib.contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM, which schedulers send to end a job, interrupts the block as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,9 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
     from contamination.audit import session
 
+    is_main = threading.current_thread() is threading.main_thread()
+    # A scheduler that ends a job interrupts it as Ctrl-C does.
+    before = is_main and signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with sigterm_interrupts(), quiet_output(options.quiet):
-            reached = session.audit(options)
+        reached = session.audit(options)
     except (RuntimeError, ValueError, OSError) as error:  # such as a ChatError, or no memory
         message = " ".join(str(error).split()) or type(error).__name__
         print(f"error: {keys.mask_likely_keys(message)}", file=sys.stderr)
@@ -134,4 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
     return FOUND if {*options.fail_on} & {*reached} else 0

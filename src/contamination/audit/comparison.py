@@ -1,14 +1,14 @@
 """Are comparison rows of the dataset's kind? Asked of the texts alone, before any model is.
 
 A score that differs between two files of texts need not be memory (Das et al., arXiv:2406.16201).
-A difference in length and word frequency is taken into account by the test (``audit.decision``).
-What these two do not describe is not, so three classifiers that see no model look for it: the
-latest year that a text names, and two of its words, punctuation, capitals and line breaks.
+The test (``audit.decision``) takes length and word frequency into account. Three classifiers that
+see no model look for other differences: the latest year that a text names, and two of its words,
+punctuation, capitals and line breaks.
 
 The rule, fixed beforehand: the files are told apart, and nothing is asked, if the p-value of one
 of the three is at most 0.05 / 3. For words, labels are dealt again within the test's own strata,
 all training is done again, and length and word frequency are taken from what a classifier says.
-Near-copies are counted first: a model that was trained on the dataset knows them too.
+Near-copies are counted, too: a model that was trained on the dataset knows them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,10 @@ _CAPITAL = re.compile(r"\b[A-Z]")
 
 
 def near_copies(dataset: Sequence[str], comparison: Sequence[str]) -> dict[str, Any]:
-    """How many dataset rows have a near-copy among the comparison rows.
+    """The row of :func:`by_text_alone` for dataset rows with a near-copy in the comparison rows.
 
     A near-copy has 13 words in a row in common with a text (``overlap.ngrams``), or 80 % of the
     words of both (``overlap.word_overlap``). At most 400 rows of either are compared.
-
-    Returns:
-        A row as of :func:`by_text_alone`: n dataset rows, the share with a near-copy (0 to 1) and
-        its interval; holds where there is none.
 
     >>> near_copies(["a red cat sat", "one two"], ["a red cat sat here"])["value"]
     0.5
@@ -184,23 +180,11 @@ def describe_check(found: Sequence[Mapping[str, Any]], copies: Mapping[str, Any]
     return f"{apart}{taken} (AUC beyond them: {said or 'none'}); {_counted(copies)}"
 
 
-def warning(copies: Mapping[str, Any]) -> str:
-    """What near-copies do to an audit and what to do, in one line; "" where there are none.
-
-    >>> warning(near_copies(["a red cat sat"], ["one two three"]))
-    ''
-    """
-    if copies["holds"]:
-        return ""
-    return (
-        f"{_counted(copies)}: a model that was trained on the dataset knows these comparison rows "
-        "too, which makes every difference smaller, so take other ones if you can"
-    )
-
-
 def _counted(copies: Mapping[str, Any]) -> str:
     n_found = round(copies["value"] * copies["n"])
-    return f"{n_found} of {copies['n']} dataset rows have a near-copy among the comparison rows"
+    counted = f"{n_found} of {copies['n']} dataset rows have a near-copy among the comparison rows"
+    cure = ": a model that saw the dataset knows these too, so take other ones if you can"
+    return counted + cure * bool(n_found)
 
 
 def _short(row: Mapping[str, Any]) -> str:

@@ -9,17 +9,20 @@ import pandas as pd
 from contamination.audit import finding
 from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
-from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
-from contamination.audit.prepared import JUDGE, MODEL, UNSEEN, Audit, RunEndpoints
+from contamination.audit.plan import (
+    UNSEEN,
+    Audit,
+    audit_prompts,
+    cheat_prompts,
+    completion_requests,
+)
+from contamination.audit.settings import JUDGE, MODEL, Settings
 from contamination.core.overlap import normalised
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.models.judging import ask_judge
 from contamination.models.local import CausalLM
 from contamination.replication import algorithms, completions, decisions, instructions
-from contamination.replication.instructions import (
-    GUIDED,
-    JUDGE_PROMPTS,
-)
+from contamination.replication.instructions import GUIDED, JUDGE_PROMPTS
 
 PERSON = "a person"  # as a judge, in audit_replication
 COMPLETED = ["index", "rows", "instruction", "first_piece", "second_piece", "completion"]
@@ -29,31 +32,30 @@ FEWEST_REPEATS = 3  # prompts that got the same text, from which on it is no ans
 
 
 def generate_completions(
-    asked: RunEndpoints,
+    told: Settings,
     place: Endpoint | CausalLM,
     prompts: Sequence[str],
     form: str = instructions.INSTRUCT,
-    n_tokens: int | None = None,
+    n_tokens: int = 0,
 ) -> pd.DataFrame:
     """Text and status of every completion; a local model gets instructions in its template.
 
-    It writes at most ``n_tokens`` of them, by default ``asked.completion_tokens``.
+    A local model writes at most ``n_tokens`` of them.
     """
     if isinstance(place, Endpoint):
-        requests = completion_requests(prompts, asked)
-        return completions.by_chat(place, requests, **asked.paying(MODEL))
-    n_tokens = n_tokens or asked.completion_tokens
+        requests = completion_requests(prompts, told)
+        return completions.by_chat(place, requests, **told.paying(MODEL))
     return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
-def with_judge(scored: pd.DataFrame, asked: RunEndpoints) -> pd.DataFrame:
+def with_judge(scored: pd.DataFrame, told: Settings) -> pd.DataFrame:
     """The scored completions with the ICL judge's label, status and bare "Yes".
 
     A completion that did not come has no label; an empty one is inexact.
     """
     pairs = scored["second_piece"].tolist(), scored["completion"].tolist()
-    prompt = JUDGE_PROMPTS[asked.completion_layout]
-    found = ask_judge(asked.helpers[JUDGE], *pairs, prompt, **asked.paying(JUDGE))
+    prompt = JUDGE_PROMPTS[told.replication.layout]
+    found = ask_judge(told.helpers[JUDGE], *pairs, prompt, **told.paying(JUDGE))
     icl = pd.Series([one.label for one in found], scored.index)
     icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
     bare = [one.is_bare_yes for one in found]
@@ -65,9 +67,8 @@ def replication(audit: Audit, target: Target) -> Finding:
 
     A completion counts if it came, holds a word, and is not the same text for most prompts.
 
-    The paper's table is in ``tables``: audit_replication (:func:`own_table`), with a person's
-    decision next to the algorithms' where ``human_labels`` is named; and audit_completions, which
-    a person can label.
+    Tables: audit_replication (:func:`own_table`), with a person's decision next to the
+    algorithms' where ``human_labels`` is named; and audit_completions, which a person can label.
     """
     prompts = audit_prompts(audit)
     told, cheat = audit.told.replication, cheat_prompts(audit)
@@ -77,8 +78,8 @@ def replication(audit: Audit, target: Target) -> Finding:
     answers = _of_target(audit, target, prompts, cheat)
     done = completions.with_completions(prompts, answers.iloc[: len(prompts)])
     scored = decisions.with_scores(done, told.text_rule_threshold, scorer, told.bleurt_joining)
-    if has_judge := JUDGE in audit.asked.helpers:
-        scored = with_judge(scored, audit.asked)
+    if has_judge := JUDGE in audit.told.helpers:
+        scored = with_judge(scored, audit.told)
     scored["verdict"] = scored["icl" if has_judge else decisions.RULE_COLUMN]
     guided = scored.loc[scored["instruction"].eq(GUIDED), "completion"]
     is_none = scored["completion"].eq("") | repeats(guided).reindex(scored.index, fill_value=False)
@@ -108,7 +109,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     counts = finding.status_counts(scored["status"])
     note = "; ".join(filter(None, notes))
     found = {"details": scored, "tables": tables}
-    return Finding("AUC of guided completions' ROUGE-L", scores, "", note, {}, counts, **found)
+    return Finding("AUC of guided completions' ROUGE-L", scores, "", note, counts, **found)
 
 
 def _by_person(scored: pd.DataFrame, labels: pd.DataFrame, model: str) -> pd.Series:
@@ -124,17 +125,15 @@ def _of_target(
     audit: Audit, target: Target, prompts: pd.DataFrame, more: Sequence[str]
 ) -> pd.DataFrame:
     """Text and status of a completion of every prompt, then of ``more``."""
-    form = audit.told.replication.prompt_form
     if isinstance(target.place, Endpoint):
-        column = "continued" if form == instructions.CONTINUE else "prompt"
-        return generate_completions(audit.asked, target.place, [*prompts[column], *more])
+        return generate_completions(audit.told, target.place, [*prompts["prompt"], *more])
     tokenizer = target.place.tokenizer
     # No longer than the longest second piece: what follows is not compared.
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
-    form = form or (instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE)
-    texts = [*prompts["prompt" if form == instructions.INSTRUCT else "continued"], *more]
-    n_tokens = min(audit.asked.completion_tokens, longest + 8)
-    return generate_completions(audit.asked, target.place, texts, form, n_tokens)
+    form = instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE
+    texts = [*prompts["prompt" if tokenizer.chat_template else "continued"], *more]
+    n_tokens = min(audit.told.replication.completion_tokens, longest + 8)
+    return generate_completions(audit.told, target.place, texts, form, n_tokens)
 
 
 def cheat_rows(
@@ -147,7 +146,7 @@ def cheat_rows(
     found |= {"n_valid": 0, "n_refused": is_refused, "n_error": is_error}
     if answer["text"].strip():
         # Labels and column names give the dataset away.
-        attributes = (*audit.data.label_names, *audit.rows.texts)
+        attributes = (*audit.told.data.label_names, *audit.rows.texts)
         known = audit.rows.first, attributes, near_exact
         outcome = algorithms.outcome(answer["text"], *known)
         found |= {"n_valid": 1, "outcome": outcome}

@@ -22,7 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from scipy import stats
@@ -131,25 +131,15 @@ def redeal_p(
     The second one is small where the comparison rows score higher. A p is
     (1 + re-deals at least as extreme) / (1 + re-deals).
     """
-    return _redeal_p(*map(tuple, (scores, is_suspected, strata)), n_redeals, seed)
-
-
-@lru_cache(maxsize=256)  # an audit writes down what it has after each method
-def _redeal_p(
-    scores_: tuple[float, ...],
-    suspected_: tuple[bool, ...],
-    strata_: tuple[int, ...],
-    n_redeals: int,
-    seed: int,
-) -> tuple[float, float]:
-    scores, is_suspected, strata = map(np.array, (scores_, suspected_, strata_))
     generator = np.random.default_rng([seed, len(scores)])
     in_order = np.argsort(strata, kind="stable")  # each stratum is one stretch of this order
-    dealt, strata = is_suspected[in_order], strata[in_order]
-    found = [both_statistics(scores[in_order], dealt[None])]
-    for n in _parts(n_redeals, max(1, _CELLS // len(scores))):
+    scores, dealt, strata = scores[in_order], is_suspected[in_order], strata[in_order]
+    found = [both_statistics(scores, dealt[None])]
+    size = max(1, _CELLS // len(scores))
+    for start in range(0, n_redeals, size):
+        n = min(size, n_redeals - start)
         order = np.argsort(generator.random((n, len(scores))) + strata, axis=1)
-        found.append(both_statistics(scores[in_order], dealt[order]))
+        found.append(both_statistics(scores, dealt[order]))
     values = np.concatenate(found, axis=1)
     spread = values.std(axis=1, keepdims=True)
     centred = values - values.mean(axis=1, keepdims=True)
@@ -166,10 +156,6 @@ def dealt_within(
     order = np.argsort(generator.random(len(strata)) + strata)
     dealt[order] = is_suspected[np.argsort(strata, kind="stable")]
     return dealt
-
-
-def _parts(n: int, size: int) -> list[int]:
-    return [min(size, n - start) for start in range(0, n, size)]
 
 
 def auc_interval(value: float, n_seen: int, n_other: int) -> tuple[float, float]:
@@ -196,18 +182,11 @@ def auc_interval(value: float, n_seen: int, n_other: int) -> tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One score of suspected and comparison rows, ready to be tested.
+    """One score of suspected and comparison rows, ready to be tested; both kinds are there."""
 
-    Attributes:
-        scores: higher means more likely seen, finite, (n_rows,).
-        is_suspected: False for comparison rows, (n_rows,); both kinds are there.
-        features: of the rows, what may explain a score without memory, (n_rows, n_features).
-        seed, n_redeals: of the test.
-    """
-
-    scores: np.ndarray
-    is_suspected: np.ndarray
-    features: np.ndarray
+    scores: np.ndarray  # higher means more likely seen, finite, (n_rows,)
+    is_suspected: np.ndarray  # False for comparison rows, (n_rows,)
+    features: np.ndarray  # what may explain a score without memory, (n_rows, n_features)
     seed: int = 0
     n_redeals: int = N_REDEALS
 

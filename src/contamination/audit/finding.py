@@ -1,7 +1,4 @@
-"""What a method gave for a model, before any verdict: scores of rows, counts, the paper's tables.
-
-``audit.verdict`` decides; a method does not.
-"""
+"""What a method gave for a model, before any verdict: scores, counts, the paper's tables."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ class Target:
     name: str  # in tables
     place: Any  # an endpoint or a CausalLM; values by text; None in a dry run
     truth: str = ""  # what it is known to have read
-    source: str = ""  # folder or hub id of a local model
     form: str = ""  # in which an address gives log-probabilities of prompts, "" for none
     identity: Mapping[str, str] = field(default_factory=dict)  # of a local model
 
@@ -37,38 +33,25 @@ class Target:
     def weights(self) -> dict[str, str | None]:
         """Name, and the hash of a local model's files or its commit, or why there is none."""
         known = self.identity.get("revision")
+        why = "" if known else "no model was loaded"
         if isinstance(self.place, Endpoint):
             why = f"served at {self.place.base_url}, where no weights can be seen"
         elif isinstance(self.place, Mapping):
             why = "log-probabilities from a file: no model was loaded"
-        else:
-            why = "" if known else "no model was loaded"
         return {"name": self.name, "weights": known, "why_none": why}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one method gave for one model.
+    """What one method gave for one model."""
 
-    Attributes:
-        statistic: what the score of a row is, or what ``measured`` is.
-        scores: ``scores_of``; None where the method does not score rows or was not run.
-        why_not: why it was not run, "" where it was.
-        note: what a reader must know.
-        measured: value, ci_low, ci_high and n of a method that does not score rows.
-        counts: of ``status_counts``.
-        details: what is behind it, row by row.
-        tables: the paper's, by their names.
-    """
-
-    statistic: str = ""
-    scores: pd.DataFrame | None = None
-    why_not: str = ""
-    note: str = ""
-    measured: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-    details: pd.DataFrame = field(default_factory=pd.DataFrame)
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    statistic: str = ""  # what the score of a row is
+    scores: pd.DataFrame | None = None  # of ``scores_of``; None without any
+    why_not: str = ""  # why it was not run
+    note: str = ""  # what a reader must know
+    counts: Mapping[str, int] = field(default_factory=dict)  # of ``status_counts``
+    details: pd.DataFrame = field(default_factory=pd.DataFrame)  # what is behind it, row by row
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # the paper's, by name
 
 
 def scores_of(

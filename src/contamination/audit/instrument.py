@@ -2,9 +2,8 @@
 
 A server may return log-probabilities that belong to no text: null, all equal, those of a part of
 the prompt, or chance. So two texts that every model has met are scored, each next to its own
-words in nine other orders. A model whose log-probabilities of the true order do not lie two
-standard deviations above those of the others is refused for the methods that read them. Numbers
-that are drawn by chance pass about once in eighty times.
+words in nine other orders. A model that does not prefer the true order by two standard deviations
+is refused for the methods that read them. Chance passes about once in eighty times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What needs a model's insides: Min-k% Prob of passages, DICE against clean references."""
+"""What needs log-probabilities: whether they can be read, and Min-k% Prob of passages."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,12 @@ import pandas as pd
 from contamination.audit import instrument
 from contamination.audit.finding import Finding, Target, scores_of
 from contamination.audit.local_models import load_model
-from contamination.audit.log_probs import UNCHECKED
-from contamination.audit.prepared import (
-    INSTANCE,
-    MODEL,
-    Audit,
-    RunEndpoints,
-)
+from contamination.audit.plan import TEXT, Audit
 from contamination.audit.rows import load_with_comparison
+from contamination.audit.settings import MODEL, Settings
 from contamination.core import blind, statistics
 from contamination.core.keys import one_line
 from contamination.core.scores import min_k_score
-from contamination.core.verdicts import FEWEST_MODELS
-from contamination.dice.detector import EUCLIDEAN, commonest_layer, distances
-from contamination.dice.experiments import auroc_of_seed_pairs
-from contamination.dice.mixtures import SEEN
-from contamination.dice.mixtures import UNSEEN as TESTED
-from contamination.dice.pool import CLEAN, OTHER_CLEAN, ModelMeasurements, measure
 from contamination.min_k.auc_tables import auc_and_blind_rows
 from contamination.min_k.detect import detect, detect_served
 from contamination.min_k.neighbors import neighbors
@@ -38,12 +26,12 @@ from contamination.models.chat import Endpoint, UnsupportedError
 from contamination.models.local import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.prompt_log_probs import probe, prompt_log_probs
 
+UNCHECKED = "the log-probabilities come from a file and were not checked on known texts"
 Scored = np.ndarray | str  # log-probabilities of a text, or why there are none
-TARGET, REFERENCE = "target against reference", "reference against reference"
 MOST_UNUSABLE = 10  # rows that an address may refuse before all of them are given up
 
 
-def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> list[Scored]:
+def log_probs_of(told: Settings, target: Target, texts: Sequence[str]) -> list[Scored]:
     """Log-probabilities of the tokens of every text, of an endpoint or a local model.
 
     In the place of a text that an address does not score there is its reason, a text.
@@ -61,7 +49,7 @@ def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> l
     def ask(part: Sequence[str]) -> list[Scored]:
         nonlocal n_unusable
         try:
-            return [*prompt_log_probs(endpoint, part, target.form, **asked.paying(MODEL))]
+            return [*prompt_log_probs(endpoint, part, target.form, **told.paying(MODEL))]
         except (UnsupportedError, ValueError) as error:
             # One text may stop all others: they are asked in halves until it stands alone.
             if len(part) > 1:
@@ -77,14 +65,14 @@ def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> l
     return ask(texts)
 
 
-def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
+def probed(told: Settings, target: Target) -> tuple[Target, str]:
     """A model with the form in which its address gives log-probabilities, and whether it is sound.
 
     One line says which form it is. The second value says why log-probabilities cannot be read,
     "" where they can (``audit.instrument``). Models of the lab are ours and are not checked.
     """
     if isinstance(target.place, Endpoint):
-        form, said = probe(target.place, **asked.paying(MODEL))
+        form, said = probe(target.place, **told.paying(MODEL))
         print(said)
         if not form:
             return target, said
@@ -92,7 +80,7 @@ def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
     if target.truth or isinstance(target.place, Mapping):
         return target, ""
     try:
-        known = log_probs_of(asked, target, instrument.check_texts())
+        known = log_probs_of(told, target, instrument.check_texts())
     except UnsupportedError as error:
         return target, error.reason
     if reasons := [one for one in known if isinstance(one, str)]:
@@ -101,20 +89,16 @@ def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
     return target, f"{target.name}: {why}" * bool(why)
 
 
-# Min-k% Prob
-
-
 def min_k(audit: Audit, target: Target) -> Finding:
     """Min-k% Prob of the rows of both files.
 
     With ``all_methods`` the paper's tables are in ``tables`` (:func:`all_scores`).
     """
-    texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
-    log_probs = log_probs_of(audit.asked, target, texts)
+    log_probs = log_probs_of(audit.told, target, audit.passages)
     values = [np.nan if isinstance(one, str) else min_k_score(one, k_percent) for one in log_probs]
     statistic = f"AUC, k = {k_percent:.0f} %"
-    if audit.told.min_k.form == INSTANCE:
+    if audit.told.min_k.form != TEXT:
         statistic += ", with column names and label"
     scores = scores_of(audit.sets, values)
     tables = all_scores(audit, target) if audit.told.min_k.all_methods else {}
@@ -142,7 +126,7 @@ def all_scores(audit: Audit, target: Target) -> dict[str, pd.DataFrame]:
     """
     told, n_resamples = audit.told.min_k, audit.told.n_resamples
     n_words = 2 * told.n_neighbors  # tried; some have no other word
-    reference = load_model(audit.model, told.reference_model) if told.reference_model else None
+    reference = load_model(audit.told.model, told.reference_model) if told.reference_model else None
     masked = load_masked_lm(told.neighbor_model) if told.neighbor_model else None
     about: dict[str, Any] = {"model": target.name, "setting": "own", "n_resamples": n_resamples}
     about["n_parameters"] = None
@@ -159,7 +143,7 @@ def all_scores(audit: Audit, target: Target) -> dict[str, pd.DataFrame]:
         if isinstance(target.place, CausalLM):
             scored = detect(texts, target.place, reference=reference, **same)
         else:
-            served: dict[str, Any] = audit.asked.paying(MODEL) | {"form": target.form}
+            served: dict[str, Any] = audit.told.paying(MODEL) | {"form": target.form}
             scored = detect_served(texts, target.place, **same, **served)
         of_split = {0: scored}, {0: texts}, {0: is_member}
         rows, of_words = auc_and_blind_rows(*of_split, benchmark=name, **about)
@@ -172,7 +156,7 @@ def all_scores(audit: Audit, target: Target) -> dict[str, pd.DataFrame]:
 
 def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
     """Name, passages of either kind and whether each is of the dataset, for every split."""
-    data, n = audit.data, audit.told.n_passages
+    data, n = audit.told.data, audit.told.n_passages
     path = Path(data.dataset)  # tables hold no path of the machine
     name = path.name if path.is_absolute() else data.dataset
     for split in data.splits or [data.split]:
@@ -184,66 +168,3 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
         texts = [text for rows in sets for text in audit.scored_texts(rows.head(n))]
         is_member = np.arange(len(texts)) < len(sets[0].head(n).rows)
         yield f"{name} {split}".strip(), texts, is_member
-
-
-# DICE
-
-
-def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
-    """DICE against clean references, next to the references against one another.
-
-    Beyond them it says that a model differs from its references, not why: training
-    on other rows of the same kind does as well (notebook 05). So it is always open.
-    """
-    rows = audit.quizzed[0]
-    answers = rows.rows[rows.label_column] if rows.labels else ""
-    problems = pd.DataFrame({"question": rows.passages}).assign(answer=answers)
-    models = [target.source, *map(str, references)]
-    found = against_references(models, problems, partial(load_model, audit.model))
-    own = found.set_index("comparison").loc[TARGET]
-    measured = {"value": own["auroc_pct"] / 100, "n": int(own["n"])}
-    measured |= {"ci_low": own["ci_low"] / 100, "ci_high": own["ci_high"] / 100}
-    notes = ["DICE cannot say whether a model differs by these rows"]
-    if len(references) < FEWEST_MODELS:
-        notes.append(f"fewer than {FEWEST_MODELS} clean references")
-    tables = {"audit_dice": found.assign(model=target.name)}
-    note = "; ".join(notes)
-    return Finding("AUROC", note=note, measured=measured, tables=tables)
-
-
-def against_references(
-    names: Sequence[str], problems: pd.DataFrame, load: Callable[[str], CausalLM]
-) -> pd.DataFrame:
-    """A model against clean references, and the references against one another.
-
-    ``names`` are what ``load`` loads, the model first. One half of the questions trains a detector
-    for each pair, the other half tests it; the layer is located on the first half.
-
-    Returns:
-        comparison ("target against reference" or "reference against reference"), n,
-        n_models, layer, auroc_pct, folded_auroc_pct, ci_low, ci_high, bos ("first" or
-        "none": what texts of the target begin with).
-    """
-    parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
-    models, begins = [], []
-    # One model at a time: two of 7 B parameters do not fit into most machines.
-    for name in names:
-        lm = load(name)
-        begins.append(lm.identity["bos"])
-        models.append(measure(lm, parts))
-        del lm
-    clean = dict(enumerate(models[1:]))
-    pool: dict[str, dict[int, ModelMeasurements]] = {
-        CLEAN: clean,
-        "target": dict.fromkeys(clean, models[0]),
-    }
-    # Each reference takes the target's part once, against the next one.
-    pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
-    apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
-    layer = commonest_layer(apart)
-    rows: list[dict[str, Any]] = []
-    for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
-        auroc = auroc_of_seed_pairs(pool, against, CLEAN, layer, TESTED)
-        row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
-        rows.append(row | auroc.columns())
-    return pd.DataFrame(rows).assign(bos=begins[0])

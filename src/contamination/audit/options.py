@@ -1,14 +1,14 @@
 """Options of the quizzes: given with the rows, written by a chat model, or made by a rule.
 
-The rule replaces words by words of the same list, drawn with equal chances
-(the list is ours and English). Nobody reads what comes out, so it is cruder
-than the paper's perturber; the original is still the only text that somebody
-wrote, which is what the same quiz on rows that nobody can have read is for.
+The rule replaces words by words of the same list (ours, English), drawn with equal chances. It is
+cruder than the paper's perturber, and the original is the only text that somebody wrote; the same
+quiz on rows that nobody can have read is there for that.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 import regex
 
-from contamination.audit.prepared import PERTURBER, RunEndpoints, ask
 from contamination.audit.rows import FEWEST_ROWS, Rows
+from contamination.audit.settings import PERTURBER, Settings
 from contamination.core import storage
 from contamination.core.overlap import normalised
 from contamination.data.partitions import format_instance
 from contamination.dcq.quizzes import FIFTH, OPTION_COLUMNS, perturb
+from contamination.models.chat import answer_all
 
 GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 _N_TRIES = 60
@@ -63,32 +64,33 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
     return list(found.values())
 
 
-def source_of(rows: Rows, asked: RunEndpoints) -> str:
+def source_of(rows: Rows, told: Settings) -> str:
     """Where the options of these rows come from."""
     if rows.has_options:
         return GIVEN
-    return WRITTEN if PERTURBER in asked.helpers else RULE
+    return WRITTEN if PERTURBER in told.helpers else RULE
 
 
 def quizzes_of(
-    rows: Rows, asked: RunEndpoints, seed: int, with_fifth: bool = False
+    rows: Rows, told: Settings, with_fifth: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Quizzes of a sample, and counts where a perturber wrote them, see ``dcq.quizzes``.
 
     ``with_fifth`` has it write a fifth perturbation. ValueError if too few rows get options.
     """
-    if source_of(rows, asked) != WRITTEN:
-        return quizzes_unasked(rows, seed), pd.DataFrame()
+    if source_of(rows, told) != WRITTEN:
+        return quizzes_unasked(rows, told.seed), pd.DataFrame()
     written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
-    written["layout"] = asked.quiz_layout
-    quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
+    written["layout"] = told.dcq.layout
+    ask = partial(answer_all, told.helpers[PERTURBER], **told.paying(PERTURBER))
+    quizzes, counts = perturb(rows.rows, rows.columns, ask, **written)
     return _enough(quizzes, rows, WRITTEN), counts
 
 
 def quizzes_unasked(rows: Rows, seed: int) -> pd.DataFrame:
-    """Quizzes that need no perturber: of the rows that have or can be given four distinct options.
+    """Quizzes of the rows that have, or can be given by the rule, four distinct options.
 
-    ValueError if too few rows have.
+    ValueError if they are too few.
     """
     if rows.has_options:
         return _enough(_quizzes_given(rows), rows, GIVEN)
@@ -97,10 +99,10 @@ def quizzes_unasked(rows: Rows, seed: int) -> pd.DataFrame:
 
 def _enough(quizzes: pd.DataFrame, rows: Rows, source: str) -> pd.DataFrame:
     if len(quizzes) < FEWEST_ROWS:
-        cure = "name a perturber_model, or give the columns option_a to option_d"
         raise ValueError(
             f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, and "
-            f"at least {FEWEST_ROWS} are needed: {cure}"
+            f"at least {FEWEST_ROWS} are needed: name a perturber_model, or give the columns "
+            "option_a to option_d"
         )
     return quizzes
 

@@ -17,19 +17,18 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from contamination.audit import auditing, noticed, verdict
+from contamination.audit import auditing, power, verdict
 from contamination.audit.finding import Finding, Target
-from contamination.audit.log_values import Log
+from contamination.audit.logs import Log
+from contamination.audit.plan import METHODS, Audit
 from contamination.audit.power import Power
-from contamination.audit.prepared import METHODS, Audit, name_of
 from contamination.core import plots, storage, verdicts
 from contamination.core.keys import visible
 from contamination.core.run import versions
 from contamination.core.tables import show, with_interval
 from contamination.data import partitions
 
-SCHEMA_VERSION = 2  # of verdict.json
-UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
+SCHEMA_VERSION = 3  # of verdict.json, as docs/verdict.schema.json describes it
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 MOST_LETTERS = 160  # of a row's text on the page
 MEANINGS = {
@@ -43,38 +42,37 @@ NOT_INFLATION = (
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
 )
 REST = (
-    f"All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has the numbers of the "
-    "rows that no list names, in the form that lm_eval --samples reads. They did not stand out, "
-    "which does not show that they were not seen."
+    "All rows with their scores are in tables/audit_rows.csv. Rows that no list names did not "
+    "stand out, which does not show that they were not seen."
 )
 LABELS = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
 LABELS |= {"value": "AUC or share", "share_at_least": "seen, at least", "index": "row"}
+EMPTY = {
+    "audit": ["model", "method", "verdict", "n", "n_comparison", "value", "note"],
+    "audit_verdicts": ["model", "verdict", "says"],
+    "audit_rows": verdict.ROWS,
+    "audit_lists": ["model", "n_listed", "note"],
+    "audit_controls": auditing.CONTROLS,
+}
 
 
 @dataclass(frozen=True)
 class Results:
-    """What an audit found; of one that stopped, what was found until then.
-
-    Attributes:
-        found, targets: of ``auditing.run``.
-        log: of an evaluation, where that is the dataset.
-        powers: what copies of each model showed, where that was asked for.
-        stopped: why the audit was interrupted, "" for a finished one.
-    """
+    """What an audit found; of one that stopped, what was found until then."""
 
     audit: Audit
-    found: Mapping[str, Mapping[str, Finding]]
+    found: Mapping[str, Mapping[str, Finding]]  # this and the next of ``auditing.run``
     targets: Mapping[str, Target]
-    log: Log | None = None
+    log: Log | None = None  # of an evaluation, where that is the dataset
     powers: Sequence[Power] = ()
-    stopped: str = ""
+    stopped: str = ""  # why the audit was interrupted, "" for a finished one
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """``auditing.tables_of``; listed rows come with their texts."""
+        """``auditing.tables_of``, empty where nothing was found."""
         done = {name: of_model for name, of_model in self.found.items() if of_model}
-        tables = auditing.tables_of(self.audit, done, self.targets) if done else {}
-        return {name: tables.get(name, pd.DataFrame(columns=columns)) for name, columns in EMPTY}
+        empty = {name: pd.DataFrame(columns=columns) for name, columns in EMPTY.items()}
+        return auditing.tables_of(self.audit, done, self.targets) if done else empty
 
     @property
     def says(self) -> list[str]:
@@ -89,76 +87,80 @@ class Results:
     @property
     def noticed(self) -> list[str]:
         """What an audit of this size would have noticed, in sentences."""
-        return auditing.noticed_lines(self.tables["audit"])
+        return power.noticed_lines(self.tables["audit"])
 
     @property
     def missing(self) -> dict[str, list[str]]:
-        """The methods that an interrupted audit did not come to, for each model."""
-        names = [name_of(model) for model in self.audit.asked.models] if self.stopped else []
-        return auditing.missing(names, self.tables["audit"])
+        """The methods that an interrupted audit did not come to, by model."""
+        model = self.audit.told.model
+        names = [model.name_of(name) for name in model.names] if self.stopped else []
+        methods = self.tables["audit"]
+        found = set(zip(methods["model"], methods["method"], strict=True))
+        missing = {one: [name for name in METHODS if (one, name) not in found] for one in names}
+        return {name: methods for name, methods in missing.items() if methods}
 
-    @property
+    @cached_property
     def listed(self) -> pd.DataFrame:
-        """The rows that a list names, with the beginning of their text; those that stand out first.
-
-        Columns of ``audit_rows.csv`` and text.
-        """
+        """Columns of ``audit_rows.csv`` and text of the listed rows, those that stand out first."""
         rows, known = self.tables["audit_rows"], self.audit.rows
         texts = dict(zip(known.rows["index"], known.passages, strict=True))
         rows = rows[rows["is_listed"].eq(True).fillna(False)]
         cut = rows["index"].map(texts).fillna("").astype(str).str.slice(0, MOST_LETTERS)
         return rows.assign(text=cut).sort_values("p_value", kind="stable")
 
-    @property
+    @cached_property
     def by_list(self) -> pd.DataFrame:
         """The log's score on the listed rows and on the others; empty without a log or list."""
         rows = self.tables["audit_rows"]
         return verdict.scores_by_list(self.log.rows["score"], rows) if self.log else pd.DataFrame()
 
     @property
-    def unlisted(self) -> list[int]:
-        """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
-        numbers = verdict.unlisted_rows(self.tables["audit_rows"])
-        if self.log and "doc_id" in self.log.rows:
-            names = self.log.rows["doc_id"].tolist()
-            numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
-        return numbers
+    def models(self) -> pd.DataFrame:
+        """Name and weights of each model (``Target.weights``)."""
+        rows = [target.weights for target in self.targets.values()]
+        return pd.DataFrame(rows, columns=["name", "weights", "why_none"])
 
+    @property
+    def scores(self) -> pd.DataFrame:
+        """The scores that the log states."""
+        return self.log.scores if self.log else pd.DataFrame()
 
-EMPTY = (
-    ("audit", ["model", "method", "verdict", "n", "n_comparison", "value", "note"]),
-    ("audit_verdicts", ["model", "verdict", "says"]),
-    ("audit_rows", verdict.ROWS),
-    ("audit_lists", ["model", "n_listed", "note"]),
-    ("audit_controls", auditing.CONTROLS),
-)
+    @property
+    def interruption(self) -> str:
+        """Which parts of an interrupted audit are missing, and how they are had."""
+        if not self.stopped:
+            return ""
+        parts = [
+            f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
+            for name, methods in self.missing.items()
+        ]
+        return (
+            f"This audit was interrupted ({self.stopped}). This page lacks: "
+            f"{'; '.join(parts) or 'no method'}. The verdict is corrected for the methods that "
+            "were done, so the missing ones can change it. Give the same line again to complete "
+            "it: what was computed or answered is kept, and nothing is asked twice."
+        )
 
 
 def write(results: Results, outputs: Path) -> Path:
     """``verdict.html``, ``verdict.json``, ``verdict.md``, tables and figure of an audit; the page.
 
     The page needs no other file. If the audit was interrupted, it says which parts are missing.
-    docs/verdict.schema.json describes ``verdict.json``; ``SCHEMA_VERSION`` grows when a field
-    changes its meaning or goes away.
     """
-    earlier = [*(outputs / "tables").glob("audit*.csv"), outputs / UNLISTED]
-    for path in [*earlier, outputs / "figures/audit.png"]:  # of the same audit, run before
-        path.unlink(missing_ok=True)
-    papers = auditing.paper_tables(results.found)
-    for name, table in (results.tables | papers).items():
+    for path in [*(outputs / "tables").glob("audit*.csv"), outputs / "figures/audit.png"]:
+        path.unlink(missing_ok=True)  # of the same audit, run before
+    for name, table in (results.tables | auditing.paper_tables(results.found)).items():
         shown = storage.with_texts(table, visible)
         storage.write_csv(outputs / "tables" / f"{name}.csv", shown)
     figure = figure_of(results.tables["audit"], results.tables["audit_verdicts"])
-    picture = outputs / "figures/audit.png"
+    code = ""
     if figure is not None:
+        picture = outputs / "figures/audit.png"
         storage.write_figure(picture, figure)
-    if len(results.listed):
-        numbers = {results.audit.names[0]: results.unlisted}
-        storage.write_text(outputs / UNLISTED, json.dumps(numbers) + "\n")
+        code = base64.b64encode(picture.read_bytes()).decode()
     record = json.dumps(_record(results), indent=2)
     storage.write_text(outputs / "verdict.json", record + "\n")
     storage.write_text(outputs / "verdict.md", _summary(results))
-    code = base64.b64encode(picture.read_bytes()).decode() if figure is not None else ""
     page = outputs / "verdict.html"
     storage.write_text(page, _page(results, code))
     return page
@@ -195,8 +197,19 @@ def _page(results: Results, picture: str) -> str:
     """The page: verdict, how often wrong, what is noticed, figure, list; the rest folded."""
     template = resources.files("contamination.audit") / "page.html"
     known = jinja2.Environment(autoescape=True, finalize=_visible).from_string(template.read_text())
-    data = results.audit.data
+    data, listed = results.audit.told.data, results.listed
     about = [_today(), " ".join(filter(None, (data.dataset, data.first_split, data.revision)))]
+    said = [{"title": "What would have been noticed", "lines": results.noticed}]
+    said += [
+        {"title": f"What copies of {one.model} showed", "lines": one.lines}
+        for one in results.powers
+    ]
+    first = listed.groupby("model", sort=False).head(MOST_SHOWN)
+    caption = "Rows that are listed as seen, by their number in the file, from 0"
+    if len(first) < len(listed):
+        caption += f" (those that stand out most: {len(first)} of {len(listed)})"
+    model = "model " if len(results.found) > 1 else ""  # one model's name stands above
+    split = "The log's score on the rows that are listed as seen, and on the others"
     return known.render(
         title=", ".join(f"{name} on {results.audit.names[0]}" for name in results.found),
         about=" · ".join([*about, _tool()]),
@@ -204,12 +217,15 @@ def _page(results: Results, picture: str) -> str:
             row | {"says": row["says"].removeprefix(f"{row['model']}: {row['verdict']}. ")}
             for row in results.tables["audit_verdicts"].to_dict("records")
         ],
-        missing=_said_of_missing(results),
-        wrong=noticed.WRONG,
-        noticed=_of_noticed(results),
+        missing=results.interruption,
+        wrong=power.WRONG,
+        noticed=[one for one in said if one["lines"]],
         figure=picture,
-        shown=[*_of_rows(results), *_of_scores(results)],
-        folded=_tables(results),
+        shown=[
+            *_part(first, caption, f"{model}index text p_value", REST),
+            *_part(results.by_list, split, "rows n value interval", NOT_INFLATION),
+        ],
+        folded=_folded(results),
     )
 
 
@@ -226,90 +242,51 @@ def _part(table: pd.DataFrame, caption: str, columns: str, *lines: str) -> list[
     return [{"table": Markup(shown.data), "lines": lines}]  # noqa: S704 (``show`` has escaped it)
 
 
-def _of_noticed(results: Results) -> list[dict[str, Any]]:
-    said = results.noticed
-    parts = [{"title": "What would have been noticed", "lines": said}] if said else []
-    return parts + [
-        {"title": f"What copies of {one.model} showed", "lines": one.lines}
-        for one in results.powers
-    ]
-
-
-def _of_rows(results: Results) -> list[dict[str, Any]]:
-    """The first listed rows of each model, and where to find all of them."""
-    listed = results.listed
-    shown = listed.groupby("model", sort=False).head(MOST_SHOWN)
-    caption = "Rows that are listed as seen, by their number in the file, from 0"
-    if len(shown) < len(listed):
-        caption += f" (those that stand out most: {len(shown)} of {len(listed)})"
-    model = "model " if len(results.found) > 1 else ""  # one model's name stands above
-    return _part(shown, caption, f"{model}index text p_value", REST)
-
-
-def _of_scores(results: Results) -> list[dict[str, Any]]:
-    caption = "The log's score on the rows that are listed as seen, and on the others"
-    return _part(results.by_list, caption, "rows n value interval", NOT_INFLATION)
-
-
-def _tables(results: Results) -> list[dict[str, Any]]:
+def _folded(results: Results) -> list[dict[str, Any]]:
     methods, counts = results.tables["audit"], auditing.rows_table(results.audit)
+    there = {*methods["verdict"]}
     meanings = [
-        f"{w.capitalize()}: {m}." for w, m in MEANINGS.items() if w in [*methods["verdict"]]
+        f"{word.capitalize()}: {means}." for word, means in MEANINGS.items() if word in there
     ]
     columns = "model method verdict n n_comparison value interval p_adjusted share_at_least "
     counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    scores = results.log.scores if results.log else pd.DataFrame()
+    checks = auditing.checks_table(results.audit)
+    of_checks = "Dataset against comparison rows, by their text alone"
+    of_counts = "Rows in each file, rows left out and why (the first reason), and in the sample"
+    of_scores = "The mean score of the samples in the log"
     return [
         *_part(methods, "Methods", columns + "text_auc note", " ".join(meanings)),
-        *_part(
-            auditing.checks_table(results.audit),
-            "Dataset against comparison rows, by their text alone",
-            "control n value interval p_value holds",
-        ),
-        *_part(
-            counts,
-            "Rows in each file, rows left out and why (the first reason), and in the sample",
-            " ".join(counted),
-        ),
-        *_part(
-            scores,
-            "The score that the log of the evaluation states",
-            "task model metric value n mean_of_samples",
-        ),
-        *_part(_models(results), "Models", "name weights why_none"),
+        *_part(checks, of_checks, "control n value interval p_value holds"),
+        *_part(counts, of_counts, " ".join(counted)),
+        *_part(results.scores, of_scores, "task model metric value n"),
+        *_part(results.models, "Models", "name weights why_none"),
     ]
 
 
-def _models(results: Results) -> pd.DataFrame:
-    rows = [target.weights for target in results.targets.values()]
-    return pd.DataFrame(rows, columns=["name", "weights", "why_none"])
-
-
 def _record(results: Results) -> dict[str, Any]:
-    """What ``verdict.json`` holds, as docs/verdict.schema.json describes it."""
-    data = results.audit.data
+    """What ``verdict.json`` holds."""
+    told = results.audit.told
     tables = {
-        "models": _models(results),
+        "models": results.models,
         "verdicts": results.tables["audit_verdicts"],
         "evidence": results.tables["audit"],
         "text_alone": auditing.checks_table(results.audit),
         "rows": auditing.rows_table(results.audit),
         "lists": results.tables["audit_lists"],
         "listed_rows": results.listed,
-        "evaluation": results.log.scores if results.log else pd.DataFrame(),
+        "evaluation": results.scores,
         "scores_by_list": results.by_list,
         "power": pd.DataFrame([row for one in results.powers for row in one.records]),
     }
     names = ("dataset", "split", "revision", "names", "text_columns", "label_column")
-    told = results.audit.told
-    sources = [data.dataset, told.comparison, told.model.log_probs]
-    files = {source: partitions.find_file(source) for source in filter(None, sources)}
+    sources = filter(None, [told.data.dataset, told.comparison, told.model.log_probs])
+    files = {source: partitions.find_file(source) for source in sources}
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": _tool(),
         "date": _today(),
         "missing": results.missing,
-        "data": {name: getattr(data, name) for name in names},
+        "data": {name: getattr(told.data, name) for name in names},
         "files": {name: storage.sha256_of_file(path) for name, path in files.items() if path},
         "versions": versions(),
         "noticed": results.noticed,
@@ -321,8 +298,8 @@ def _summary(results: Results) -> str:
     lines = [f"* {line}" for line in results.noticed[1:]]
     lines += [f"* {line}" for one in results.powers for line in one.lines]
     said = [f"**{one.partition('. ')[0]}.** {one.partition('. ')[2]}" for one in results.says]
-    parts = ["## Was this model trained on this data?", *said, _said_of_missing(results)]
-    parts += [noticed.WRONG, *results.noticed[:1], "\n".join(lines)]
+    parts = ["## Was this model trained on this data?", *said, results.interruption]
+    parts += [power.WRONG, *results.noticed[:1], "\n".join(lines)]
     return "\n\n".join(visible(part).replace("<", "&lt;") for part in parts if part) + "\n"
 
 
@@ -332,23 +309,3 @@ def _tool() -> str:
 
 def _today() -> str:
     return datetime.now(UTC).date().isoformat()
-
-
-def _said_of_missing(results: Results) -> str:
-    """Which parts of an interrupted audit are missing, and how they are had."""
-    if not results.stopped:
-        return ""
-    parts = [
-        f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
-        for name, methods in results.missing.items()
-    ]
-    what = (
-        f"This page lacks these parts: {'; '.join(parts)}. The verdict is corrected for the "
-        "methods that were done, so the missing ones can change it."
-        if parts
-        else "No method is missing."
-    )
-    return (
-        f"This audit was interrupted ({results.stopped}). {what} Give the same line again to "
-        "complete it: what was computed or answered is kept, and nothing is asked twice."
-    )

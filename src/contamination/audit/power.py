@@ -1,10 +1,13 @@
-"""What would this audit have noticed in this model? Copies of it are trained on known rows.
+"""What would this audit have noticed: in the study's models, and in copies of this one?
 
-The comparison rows are dealt at random: one half stays for comparison, the other half takes the
-place of the suspected rows, and a third of these is trained on. A copy of the model reads that
-third 1, 4 or 16 times, by adapters, as the last thing that it learns. Then the same methods and
-the same rule decide. The rows of the suspected half that the copy did not read, against the
-comparison rows, tell how often a clean model is accused.
+The study's table comes from simulation (``scripts/audit_simulation.py``) on models of which we know
+how often they saw each row.
+
+With ``--power`` the comparison rows are dealt at random: one half stays for comparison, the other
+half takes the place of the suspected rows, and a copy of the model reads a third of these 1, 4 or
+16 times, by adapters, as the last thing that it learns. Then the same methods and the same rule
+decide. The rows of the suspected half that the copy did not read, against the comparison rows,
+tell how often a clean model is accused.
 """
 
 from __future__ import annotations
@@ -12,50 +15,95 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from contamination.audit import auditing, decision
 from contamination.audit.finding import Finding, Target
-from contamination.audit.prepared import DICE, NAMED, Audit
+from contamination.audit.plan import Audit
 from contamination.audit.rows import Rows
 from contamination.audit.verdict import decide
 from contamination.core import storage
 from contamination.core.statistics import share_interval
+from contamination.core.tables import listed
 from contamination.core.verdicts import SHOWN
 
 if TYPE_CHECKING:
     from contamination.models.local import CausalLM
 
+PATH = Path(__file__).with_name("noticed.csv")
+TIMES = {1: "once", 4: "four times", 16: "sixteen times"}
+
+
+def of_sizes(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> pd.DataFrame:
+    """The rows of a method for the largest tabulated sizes that are not above these.
+
+    Empty where the study has no such method or the rows are fewer than any that was simulated.
+    """
+    found = table[table["method"].eq(method) & table["n"].le(n)]
+    found = found[found["n_comparison"].le(n_comparison)]
+    return found[found["n"].eq(found["n"].max())]
+
+
+# Of docs/audit_simulation.csv, which tests hold this sentence to.
+WRONG = (
+    "In simulated audits of models that had seen no row, this rule said shown in 4.6 % of them on "
+    "average, and in at most 6.6 % in any setting (docs/audit.md). What it cannot see is a "
+    "difference between the two files in topic, style or date that no check of the text finds."
+)
+INTRODUCTION = (
+    "So often did audits of this size notice a third of the rows, in our study of small models "
+    "(1.4 and 29 million parameters) that saw them verbatim among much other text:"
+)
+
+
+def describe(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> str:
+    """One sentence on what an audit of this size notices; it reassures nobody."""
+    of_size = of_sizes(table, method, n, n_comparison)
+    if of_size.empty:
+        return f"{method}: not measured for so few rows."
+    third = of_size[(of_size["share"] - 1 / 3).abs().lt(0.01)]
+    said = []
+    for copies, words in reversed(TIMES.items()):
+        low, high = third.loc[third["copies"].eq(copies), "noticed"].agg(["min", "max"]) * 100
+        ends = f"{low:.0f} %" if f"{low:.0f}" == f"{high:.0f}" else f"{low:.0f} to {high:.0f} %"
+        said.append(f"{words} in {ends}")
+    sizes = f"{of_size['n'].iloc[0]} rows and {of_size['n_comparison'].iloc[0]} comparison rows"
+    return f"{method}, {sizes}: seen {listed(said)} of audits."
+
+
+def noticed_lines(methods: pd.DataFrame) -> list[str]:
+    """What an audit of this size would have noticed: what it is, and a line for each method."""
+    table = storage.read_csv(PATH)
+    found = methods[methods["n_comparison"].gt(0)].drop_duplicates("method")
+    if found.empty:
+        return []
+    return [INTRODUCTION] + [
+        describe(table, row.method, row.n, row.n_comparison) for row in found.itertuples()
+    ]
+
+
 PASSES, N_COPIES, SHARE = (1, 4, 16), 5, 1 / 3
 RANK, LEARNING_RATE = 16, 1e-3  # of the adapters; fixed before any copy was scored
-TIMES = {1: "once", 4: "four times", 16: "sixteen times"}
 
 
 @dataclass(frozen=True)
 class Power:
-    """What copies of one model showed.
-
-    Attributes:
-        model: what tables call it.
-        n, n_seen, n_comparison: suspected rows of a copy, those that it read, comparison rows.
-        records: for each number of passes n_copies, n_noticed and n_accused.
-        why_not: why no copy was made.
-    """
+    """What copies of one model showed."""
 
     model: str
-    n: int = 0
-    n_seen: int = 0
-    n_comparison: int = 0
-    records: Sequence[dict[str, Any]] = ()
-    why_not: str = ""
+    records: Sequence[dict[str, Any]] = ()  # for each number of passes, as ``verdict.json`` has it
+    why_not: str = ""  # why no copy was made
 
     @property
     def lines(self) -> list[str]:
         """The same in sentences."""
         if self.why_not:
             return [f"No copies were trained: {self.why_not}."]
+        sizes = self.records[0]
         said = [
             f"{TIMES[one['passes']]} in {one['n_noticed']} of {one['n_copies']}"
             for one in self.records
@@ -64,8 +112,8 @@ class Power:
         n_accused = sum(one["n_accused"] for one in self.records)
         low, high = (100 * end for end in share_interval(n_accused, n_clean))
         return [
-            f"Copies that were trained on {self.n_seen} of {self.n} rows, with "
-            f"{self.n_comparison} for comparison, were noticed if they read them "
+            f"Copies that were trained on {sizes['n_seen']} of {sizes['n']} rows, with "
+            f"{sizes['n_comparison']} for comparison, were noticed if they read them "
             f"{', '.join(said)} copies. The rows are yours for comparison, and the training was "
             "the last thing that a copy learned, which is easier to notice than training long ago.",
             f"A copy was accused of rows that it had not read in {n_accused} of {n_clean} audits "
@@ -79,21 +127,20 @@ def measure(audit: Audit, target: Target) -> Power:
         needed = 2 * decision.FEWEST_COMPARISON
         return Power(target.name, why_not=f"at least {needed} comparison rows are needed")
     records: list[dict[str, Any]] = []
-    sizes: dict[str, int] = {}
     for passes in PASSES:
-        noticed = accused = 0
+        words = []
         for copy in range(N_COPIES):
-            parts = deal(audit.unseen, audit.told.seed, copy)
-            sizes = {"n": len(parts[0].rows), "n_comparison": len(parts[1].rows)}
-            sizes["n_seen"] = len(parts[2].rows)
+            suspected, rest, seen = deal(audit.unseen, audit.told.seed, copy)
             try:
-                verdicts = _audit_copy(audit, target, passes, copy, *parts)
+                words.append(_audit_copy(audit, target, passes, copy, suspected, rest, seen))
             except ValueError as error:
                 return Power(target.name, why_not=str(error))
-            noticed, accused = noticed + verdicts[0], accused + verdicts[1]
-        record = {"model": target.name, "passes": passes, "n_copies": N_COPIES, **sizes}
-        records.append(record | {"n_noticed": noticed, "n_accused": accused})
-    return Power(target.name, sizes["n"], sizes["n_seen"], sizes["n_comparison"], records)
+        noticed, accused = (sum(one) for one in zip(*words, strict=True))
+        record = {"model": target.name, "passes": passes, "n_copies": N_COPIES}
+        record |= {"n": len(suspected.rows), "n_comparison": len(rest.rows)}
+        record |= {"n_seen": len(seen.rows), "n_noticed": noticed, "n_accused": accused}
+        records.append(record)
+    return Power(target.name, records)
 
 
 def deal(unseen: Rows, seed: int, copy: int) -> tuple[Rows, Rows, Rows]:
@@ -117,10 +164,8 @@ def _audit_copy(
     audit: Audit, target: Target, passes: int, copy: int, suspected: Rows, rest: Rows, seen: Rows
 ) -> tuple[bool, bool]:
     """Whether a copy is noticed, and whether it is accused of rows that it has not read."""
-    methods = [name for name, called in NAMED.items() if called in audit.methods and called != DICE]
-    told = replace(audit.told, methods=methods)
     # Both are of one draw, so nothing tells them apart.
-    of_copy = replace(audit, told=told, rows=suspected, unseen=rest, refusal="")
+    of_copy = replace(audit, rows=suspected, unseen=rest, refusal="")
     texts = audit.scored_texts(seen)
     with tuned(target.place, texts, passes, audit.told.seed + copy) as lm:
         found = auditing.findings_of(of_copy, replace(target, place=lm))
@@ -130,8 +175,9 @@ def _audit_copy(
     others = suspected.rows[~suspected.rows["index"].isin(read)].reset_index(drop=True)
     clean = replace(of_copy, rows=replace(suspected, rows=others))
     unread = {name: _without(one, read) for name, one in found.items()}
-    words = decide(of_copy, "", "", found).word, decide(clean, "", "", unread).word
-    return words[0] == SHOWN, words[1] == SHOWN
+    pairs = ((of_copy, found), (clean, unread))
+    noticed, accused = (decide(one, "", "", of_one).word == SHOWN for one, of_one in pairs)
+    return noticed, accused
 
 
 def _without(found: Finding, read: set) -> Finding:

@@ -14,9 +14,9 @@ from contamination.audit import finding
 from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of
-from contamination.audit.prepared import MODEL, Audit, RunEndpoints, ask
+from contamination.audit.plan import Audit, quiz_options
 from contamination.audit.rows import Rows
-from contamination.audit.settings import INSTRUCT
+from contamination.audit.settings import MODEL
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.quizzes import (
@@ -30,10 +30,10 @@ from contamination.dcq.quizzes import (
     recall_precision_row,
 )
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
-from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
+from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, answer_all
 from contamination.models.local import CausalLM
 
-TEMPLATE = "chat template"  # what decides how a text begins there
+INSTRUCT = "instruct"
 _KINDS: dict[type, str] = {
     ChatRespondent: "chat",
     InstructRespondent: INSTRUCT,
@@ -41,25 +41,17 @@ _KINDS: dict[type, str] = {
 }
 
 
-def respondent_of(
-    place: Endpoint | CausalLM,
-    asked: RunEndpoints,
-    names: tuple[str, str],
-    quizzes: pd.DataFrame | None = None,
-    kind: str = "",
-) -> Respondent:
-    """Who takes the quizzes: an endpoint, a model with a chat template, or a base model.
-
-    ``kind`` is "instruct" or "base", by default as the tokenizer has a chat template; the
-    spread of a base model is taken over ``quizzes``.
-    """
-    prompt = partial(quiz_prompt, layout=asked.quiz_layout)
+def _respondent_of(audit: Audit, place: Endpoint | CausalLM, quizzes: pd.DataFrame) -> Respondent:
+    """Who takes the quizzes: an endpoint, a model with a chat template, or a base model."""
+    told, prompt = audit.told, partial(quiz_prompt, layout=audit.told.dcq.layout)
     if isinstance(place, Endpoint):
-        how = {"options": asked.quiz_options, "prompt": prompt}
-        return ChatRespondent(ask(asked, MODEL, place), *names, **how)
-    if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
-        return InstructRespondent(place, *names, prompt)
-    return BaseRespondent(place, *names, respondents.ANSWER_RULE).spread_over(quizzes)
+        ask = partial(answer_all, place, **told.paying(MODEL))
+        how = {"options": quiz_options(told), "prompt": prompt}
+        return ChatRespondent(ask, *audit.names, **how)
+    if place.tokenizer.chat_template:
+        return InstructRespondent(place, *audit.names, prompt)
+    base = BaseRespondent(place, *audit.names, respondents.ANSWER_RULE)
+    return base.spread_over(quizzes)
 
 
 def dcq(audit: Audit, target: Target) -> Finding:
@@ -73,27 +65,27 @@ def dcq(audit: Audit, target: Target) -> Finding:
     for rows in audit.quizzed:
         is_data = not answers
         with_fifth = told.second_perturbation and is_data
-        made, counts = quizzes_of(rows, audit.asked, audit.told.seed, with_fifth)
-        respondent = respondent_of(target.place, audit.asked, audit.names, made, told.respondent)
+        made, counts = quizzes_of(rows, audit.told, with_fifth)
+        respondent = _respondent_of(audit, target.place, made)
         answered = answer_quizzes(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
         answers.append(answered)
         of_rules = controls.rule_choices(made.assign(dataset=audit.names[0]))
         credits.append(of_rules.assign(credit=controls.credits_of(of_rules)))
         if is_data:
             level, how = level_row(answered, audit.told.n_resamples), _KINDS[type(respondent)]
-            begins = TEMPLATE if how == INSTRUCT else target.begins
+            begins = "chat template" if how == INSTRUCT else target.begins
             of_table = {"model": target.name, "dataset": audit.names[0], "split": audit.names[1]}
             of_table |= {"respondent": how, "bos": begins}
             if told.trained_share_pct:
                 is_seen = made["index"].isin(trained_rows(audit).rows["index"])
                 level = recall_precision_row(answered, is_seen, audit.told.n_resamples)
-            tables = paper_tables(of_table, made, answered, level)
+            tables = paper_tables(of_table, made, answered, level, of_rules)
             tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     status = pd.concat([one["status"] for one in answers])
     found = {"details": answers[0], "tables": tables}
     scores = _quiz_scores(audit, answers, credits)
     note, counts = finding.describe_unusable(status), finding.status_counts(status)
-    return Finding("AUC of the quizzes' right answers", scores, "", note, {}, counts, **found)
+    return Finding("AUC of the quizzes' right answers", scores, "", note, counts, **found)
 
 
 def _quiz_scores(
@@ -124,7 +116,7 @@ class _WholeTexts:
     def log_probs(self, quizzes: Sequence[Sequence[str]]) -> np.ndarray:
         start = header(*self.audit.names)
         texts = [start + text for texts in quizzes for text in texts]
-        found = log_probs_of(self.audit.asked, self.target, texts)
+        found = log_probs_of(self.audit.told, self.target, texts)
         sums = [np.nan if isinstance(values, str) else values.sum() for values in found]
         return np.array(sums).reshape(len(quizzes), -1)
 
@@ -133,7 +125,7 @@ def ranking(audit: Audit, target: Target) -> Finding:
     """Is the original likelier than three options, after the names of dataset and split?"""
     values = []
     for rows in audit.quizzed:
-        made = quizzes_of(rows, audit.asked, audit.told.seed)[0]
+        made = quizzes_of(rows, audit.told)[0]
         with np.errstate(invalid="ignore"):  # of a text without log-probabilities
             hits = respondents.ranking_credits(_WholeTexts(audit, target), made)
         hits = pd.Series(hits, made["index"]).dropna()
@@ -146,23 +138,30 @@ def ranking(audit: Audit, target: Target) -> Finding:
 
 
 def paper_tables(
-    about: Mapping[str, str], quizzes: pd.DataFrame, answers: pd.DataFrame, level: Mapping
+    about: Mapping[str, str],
+    quizzes: pd.DataFrame,
+    answers: pd.DataFrame,
+    level: Mapping,
+    of_rules: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """What the paper prints of one model, next to the rules without memory.
+    """What the paper prints of one model, next to the rules without memory (``of_rules``).
 
     Returns:
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
         n_unparsable, n_letters (answers A to D), n_none (E) and strongest_rule;
-        audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
-        taken in each quiz (Figure 2); audit_dcq_answers, of ``deployment.answer_quizzes``;
-        audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
+        audit_dcq_controls, ``controls.control_table`` with model_max_pct, and holds: whether a
+        rule's interval reaches down to what guessing gives, as it must without memory;
+        audit_dcq_positions, how often each choice was taken in each quiz (Figure 2);
+        audit_dcq_answers; audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]
     row: dict[str, Any] = dict(about) | dict(level)
     row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
     row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
     levels = pd.DataFrame([row]).drop(columns="replication_pct")
-    rules = rules_beside(quizzes, levels)
+    rules = controls.control_table(of_rules, levels)
+    rules = rules.rename(columns={"paper_max_pct": "model_max_pct"})
+    rules["holds"] = rules["ci_low_pct"] <= rules["chance_pct"]
     highest = rules.sort_values("ci_high_pct", kind="stable").groupby("model")["control"].last()
     place = {"source": "own", **{name: about[name] for name in ("dataset", "split", "model")}}
     return {
@@ -172,18 +171,6 @@ def paper_tables(
         "audit_dcq_answers": answers.assign(model=about["model"]),
         "audit_dcq_quizzes": quizzes,
     }
-
-
-def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
-    """The rules without memory, at the positions that each model was quizzed at.
-
-    Columns of ``controls.control_table`` with model_max_pct, and holds: whether the rule's
-    interval reaches down to what guessing gives, as that of a rule without memory must.
-    """
-    choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
-    parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
-    found = pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
-    return found.assign(holds=found["ci_low_pct"] <= found["chance_pct"])
 
 
 def trained_rows(audit: Audit) -> Rows:
@@ -200,7 +187,7 @@ def tuning_plan(audit: Audit) -> tuple[str, contaminating.TrainingPlan]:
     an endpoint or a cap, or as in ``contaminating.plan_training``.
     """
     told = audit.told.dcq
-    if not audit.asked.endpoints or audit.asked.cap is None:
+    if not (audit.told.endpoints and audit.told.model.cost_cap):
         raise ValueError(
             "a fine-tuning job needs a served model and a limit: fill in base_url and cost_cap"
         )
@@ -213,13 +200,12 @@ def tuning_plan(audit: Audit) -> tuple[str, contaminating.TrainingPlan]:
         file,
         n_epochs=told.tuning_epochs,
         price_per_million=told.tuning_price,
-        price_date=audit.model.price_date,
+        price_date=audit.told.model.price_date,
     )
 
 
 def start_tuning(audit: Audit) -> pd.DataFrame:
     """The job of :func:`tuning_plan`, started under the cap (or found, if it was), in one row."""
-    endpoint, cap = audit.asked.endpoints[0], audit.asked.cap
-    # Without a cap the plan is refused.
-    job = contaminating.start_training(endpoint, *tuning_plan(audit), cap or 0.0)
-    return pd.DataFrame([job])
+    file, plan = tuning_plan(audit)
+    endpoint, cap = audit.told.endpoints[0], audit.told.model.cost_cap
+    return pd.DataFrame([contaminating.start_training(endpoint, file, plan, cap)])

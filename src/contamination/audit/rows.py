@@ -1,10 +1,9 @@
-"""The rows of one's own partition: read, checked, sampled, as each method needs them."""
+"""The rows of a file or a dataset of the hub: read, checked, sampled, as each method needs them."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.audit import evaluation_logs
+from contamination.audit import logs
 from contamination.audit.settings import Data
 from contamination.core import keys, storage
 from contamination.core.keys import one_line
@@ -36,9 +35,7 @@ _LEFT_OUT = {
 }
 _TEXT, _LABEL = "--text or text_columns", "--label or label_column"  # on the line, in a file
 _SAID_IN = ("content", "value", "text")  # fields of a chat message that hold what was said
-_MOST_NAMED, _DEEPEST = 8, 4  # places of texts that a message names, and how deep it looks
-_WORDS_OF_NO_NAME = 6  # a column's name of so many words is a text: the file has no header
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
+_MOST_NAMED = 8  # fields that a message names
 
 
 @dataclass(frozen=True)
@@ -97,13 +94,13 @@ class Rows:
 def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     """All rows of the dataset or of the comparison rows, of a log of an evaluation its questions.
 
-    Errors as ``evaluation_logs.read`` and ``partitions.load_rows``.
+    Errors as ``logs.read_log`` and ``partitions.load_rows``.
     """
-    if log := evaluation_logs.read(source):
+    if log := logs.read_log(source):
         return log.rows
-    is_named = source == data.dataset or partitions.is_delimited(source)
+    has_names = source == data.dataset or partitions.is_delimited(source)
     try:
-        found = partitions.load_rows(source, split, revision, data.column_names * is_named)
+        found = partitions.load_rows(source, split, revision, data.column_names * has_names)
     except FileNotFoundError as error:  # a path may read like a file on the hub
         raise FileNotFoundError(f'no rows from "{source}": {error}') from error
     if source.lower().endswith(".csv") and {WRITTEN_COLUMN, *OPTION_COLUMNS} <= set(found):
@@ -145,20 +142,14 @@ def describe_rows(source: str, rows: Rows) -> str:
 def clean_rows(
     data: Data, source: str, found: pd.DataFrame, n: int, seed: int, unlike: Rows | None = None
 ) -> Rows:
-    """Rows that every method can use, at most n of them at random.
+    """Rows that every method can use, at most n of them at random; ``unlike`` is the dataset.
 
-    Left out and counted: rows with an empty or very short text, without a label
-    where there should be one, repeated ones, and those that ``unlike`` (the dataset)
-    holds too. Texts stay as they are: markup belongs to what a model read.
-
-    Args:
-        found: all rows of ``source``. If the comparison rows have one column, it is their text.
+    Rows are left out and counted as ``_LEFT_OUT`` says. Texts stay as they are: markup belongs to
+    what a model read. If the comparison rows have one column, it is their text.
 
     Raises:
         ValueError: in one line, before anything costs.
     """
-    if n < FEWEST_ROWS:
-        raise ValueError(f"n_instances and n_passages must be at least {FEWEST_ROWS}, got {n}")
     places, label = list(data.text_columns), data.label_column
     if unlike and len(places) == len(found.columns) == 1:
         places = list(found.columns)
@@ -263,8 +254,7 @@ def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) 
     Args:
         place: a column; a field of one, as "metadata.question", "messages.content" (of every
             item of a list) or "messages.0.content" (of the first); or several of these, as
-            "question,answer", whose texts are joined by line breaks. Of a list the items are
-            joined in the same way, and of a chat message that is what was said.
+            "question,answer". Texts of several places or items are joined by line breaks.
         option: what names the place, for the message.
 
     Raises:
@@ -343,53 +333,11 @@ def _as_text(value: Any, place: str) -> str:
 
 
 def _no_column(found: pd.DataFrame, place: str, source: str, option: str) -> str:
-    """Why there is no text at a place, or no obvious one (""), and where there are texts."""
-    if partitions.is_delimited(source) and _is_headless(found):
-        cells = [f'"{one_line(name, 40).strip()}{"…" * (len(name) > 40)}"' for name in found]
-        longest = max(found, key=len)
-        names = ["text" if name == longest else f"c{n}" for n, name in enumerate(found, 1)]
-        return (
-            f'"{source}" looks like a CSV without a header, since its first line is '
-            f"{', '.join(cells[:_MOST_NAMED])}: name all of its columns, as in --columns "
-            f"{','.join(names)}"
-        )
-    known = list(dict.fromkeys(one for row in found.head(3).iloc for one in _places(row)))
-    known = known or list(found)
-    known.sort(key=lambda one: one.rsplit(".", 1)[-1].lower() not in OBVIOUS)
+    """Why there is no text at a place, or no obvious one (""), and which columns there are."""
+    known = [one_line(str(name), 40) for name in found]
     close = get_close_matches(place, known, n=1)
     hint = f' (did you mean "{close[0]}"?)' if close else ""
     what = f'no column "{place}"{hint} in "{source}"'
     what = what if place else f'no column of "{source}" has a usual name of a text'
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return f"{what}: name one by {option} (texts are in {', '.join(known[:_MOST_NAMED])}{more})"
-
-
-def _places(row: pd.Series) -> Iterator[str]:
-    """Places of a row that hold a text, as :func:`texts_at` takes them."""
-
-    def below(value: Any, place: str, depth: int) -> Iterator[str]:
-        value = value[0] if isinstance(value, list) and value else value
-        if isinstance(value, str) and place:
-            yield place
-        elif isinstance(value, dict) and depth:
-            for name, inside in value.items():
-                yield from below(inside, f"{place}.{name}", depth - 1)
-
-    for name, value in row.items():
-        yield from below(value, str(name), _DEEPEST)
-
-
-def _is_headless(found: pd.DataFrame) -> bool:
-    """Whether names of a CSV's columns look like values: a text, a number, a value of the column.
-
-    Numbers from 0 on are names that pandas gives.
-    """
-    names = [str(name) for name in found]
-    if names == [str(n) for n in range(len(names))]:
-        return False
-    return any(
-        len(name.split()) >= _WORDS_OF_NO_NAME
-        or _NUMBER.fullmatch(name.strip())
-        or (name.strip() and found[name].eq(name).any())
-        for name in names
-    )
+    headless = "; --columns names all of a CSV without a header" * partitions.is_delimited(source)
+    return f"{what}: name one of {', '.join(known)}, or a field of one, by {option}{headless}"

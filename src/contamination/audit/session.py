@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
 
-from contamination.audit import asked, auditing, comparison, evaluation_logs, log_probs, plan, rows
-from contamination.audit.benchmarks import BENCHMARKS
+from contamination.audit import BENCHMARKS, FILLS, auditing, logs, plan, rows
 from contamination.audit.finding import Finding, Target
-from contamination.audit.log_values import Log
-from contamination.audit.prepared import Audit, collect_endpoints
+from contamination.audit.logs import Log
+from contamination.audit.plan import Audit
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Settings, check_name
 from contamination.core import keys, storage
@@ -40,10 +38,10 @@ def audit(options: argparse.Namespace) -> list[str]:
     values = load_parameter_file(options.settings) if options.settings else values_of(options)
     told = Settings.read(values, options.settings or "command line")
     is_dry = options.plan or told.dry_run
-    prepared, log = plan_audit(told, values, outputs, is_dry)
-    found_out = {"dataset", "text_columns", "names", "revision", "split"}
+    prepared, log = plan_audit(told, "text_columns" in values.get("data", {}), outputs, is_dry)
     given = values.get("data", {})
-    data = {name: getattr(prepared.data, name) for name in found_out}
+    found_out = ("dataset", "text_columns", "names", "revision", "split")
+    data = {name: getattr(prepared.told.data, name) for name in found_out}
     data = {name: value for name, value in data.items() if value or name in given}
     text = yaml.safe_dump(values | {"data": given | data}, sort_keys=False, allow_unicode=True)
     storage.write_text(outputs / FILE, text)
@@ -52,8 +50,8 @@ def audit(options: argparse.Namespace) -> list[str]:
         why = "" if options.plan else ", because the settings say dry_run: true"
         print(f"this was the plan; no audit was run{why}")
         return []
-    if prepared.asked.endpoints and not options.yes:
-        if options.quiet or not sys.stdin.isatty():
+    if told.endpoints and not options.yes:
+        if not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return []
@@ -64,73 +62,53 @@ def audit(options: argparse.Namespace) -> list[str]:
 
 
 def values_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Settings from the words of the line; ValueError, which repeats no key, where one is wrong."""
-    if options.served_at and (why := keys.why_no_address(options.served_at)):
-        raise ValueError(f"--served-at {why}")
-    if options.key and (why := keys.why_no_variable(options.key)):
-        raise ValueError(f"--key {why}")
-    model: dict[str, Any] = {"names": options.model or [Path(options.log_probs).stem]}
-    model |= {"device": options.device} if options.device else {}
-    model |= {"log_probs": options.log_probs} if options.log_probs else {}
-    if options.served_at:
-        model |= {"base_url": options.served_at, "key_variable": options.key}
-        model |= {"cost_cap": options.cap or 0.0}
-    if options.prices:
-        try:
-            prices = [float(part) for part in options.prices.split(",")]
-        except ValueError:
-            message = f'--prices is "{options.prices}": write IN,OUT such as 2.5,10'
-            raise ValueError(message) from None
-        model |= {"prices": prices, "price_date": options.price_date}
-    if options.data:
-        data = data_of(options.data, options.split, options.text, options.label)
-    else:
-        data = {"dataset": options.log_probs} | log_probs.DATA
-        if log_probs.read(options.log_probs)[log_probs.TEXT].eq("").all():
-            raise ValueError(
-                f"{options.log_probs} has no texts: name the rows by --data and --unseen"
-            )
-    data |= {"column_names": _parts(options.columns)} if options.columns else {}
-    data |= {"names": _parts(options.names)} if options.names else {}
-    is_sample = options.data.lower() == SAMPLE_NAME
-    values = {"model": model, "data": data, "comparison": options.unseen or UNSEEN * is_sample}
-    values |= {"n_instances": options.rows, "n_passages": options.passages}
-    values |= {"methods": _parts(options.methods)} if options.methods else {}
-    if options.completion_tokens is not None:
-        values["replication"] = {"completion_tokens": options.completion_tokens}
-    return values | ({"power": True} if options.power else {})
+    """Settings from the words of the line."""
+    given = vars(options)
+    values: dict[str, Any] = {"model": {}, "data": data_of(given.get("data", ""))}
+    if "log_probs" in given:
+        values["model"] = {"names": [Path(options.log_probs).stem]}
+        if "data" not in given:
+            values["data"] = {"dataset": options.log_probs} | logs.LOG_PROBS_DATA
+            if logs.read_log_probs(options.log_probs)[logs.TEXT].eq("").all():
+                raise ValueError(
+                    f"{options.log_probs} has no texts: name the rows by --data and --unseen"
+                )
+    if "served_at" in given:
+        values["model"] = {"key_variable": ""}
+    if "label" in given:
+        values["data"].pop("task", None)
+    if "split" in given and "names" in values["data"]:
+        values["data"]["names"] = [values["data"]["names"][0], options.split]
+    if given.get("data", "").lower() == SAMPLE_NAME:
+        values["comparison"] = UNSEEN
+    for option, path in FILLS.items():
+        block, _, name = path.rpartition(".")
+        if (value := given.get(option.replace("-", "_"))) is not None and option != "data":
+            (values.setdefault(block, {}) if block else values)[name] = value
+    return values
 
 
-def _parts(said: str) -> list[str]:
-    return [part.strip() for part in said.split(",")]
-
-
-def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
+def data_of(name: str) -> dict[str, Any]:
     """Settings ``data`` for a benchmark by its name, a file or a hub dataset.
 
-    Of a file or a hub dataset, the columns of the text are there if they were named.
-
-    >>> data_of("gsm8k", "", "", "")["dataset"]
+    >>> data_of("gsm8k")["dataset"]
     'openai/gsm8k:main'
     """
     if name.lower() == SAMPLE_NAME:
-        of_sample = {"dataset": SAMPLE, "text_columns": [text or "text"]}
-        return of_sample | {"names": [SAMPLE_NAME, "test"], "label_column": label or "label"}
+        found = {"dataset": SAMPLE, "text_columns": ["text"], "label_column": "label"}
+        return found | {"names": [SAMPLE_NAME, "test"]}
     if known := {one.lower(): one for one in BENCHMARKS}.get(name.lower()):
-        source, usual, column = BENCHMARKS[known]
-        split = split or usual
-        of_known = {"dataset": source, "split": split, "names": [known, split]}
-        return of_known | {"text_columns": [text or column]} | SUMMARY
-    with_label = {"label_column": label} if label else SUMMARY
-    of_file = {"dataset": name, "split": split} | ({"text_columns": [text]} if text else {})
-    return of_file | with_label
+        source, split, column = BENCHMARKS[known]
+        found = {"dataset": source, "split": split, "text_columns": [column]} | SUMMARY
+        return found | {"names": [known, split]}
+    return {"dataset": name} | SUMMARY
 
 
 # The plan
 
 
 def plan_audit(
-    told: Settings, values: Mapping[str, Any], outputs: Path, is_dry: bool
+    told: Settings, has_columns: bool, outputs: Path, is_dry: bool
 ) -> tuple[Audit, Log | None]:
     """The audit, checked and compared, its plan printed; and the log that the dataset is, if any.
 
@@ -143,28 +121,22 @@ def plan_audit(
             "dcq: tuning_epochs starts a training (Appendix E of DCQ), which notebook 10 does: "
             "run the notebook with this file, or leave it out to audit"
         )
-    model, endpoints = told.model, collect_endpoints(told)
-    local = [] if model.base_url or model.log_probs else model.names
-    for unchecked in filter(None, map(check_name, local)):
+    for unchecked in filter(None, map(check_name, told.local)):
         print(unchecked)
-    if model.log_probs:
-        log_probs.read(model.log_probs)  # raises before anything is written
-    elif not is_dry:
-        asked.check_ready(endpoints, told.dice.reference_models)
-    log = evaluation_logs.read(told.data.dataset)
-    told, loaded = read_rows(told, "text_columns" in values.get("data", {}), log)
+    if not is_dry:
+        plan.check_ready(told)
+    log = logs.read_log(told.data.dataset)
+    told, loaded = read_rows(told, has_columns, log)
     check_folder(outputs, told)
-    if local:
-        if model.device:
-            from contamination.models.loading import device_named
+    if told.local and told.model.device:
+        from contamination.models.loading import device_named
 
-            device_named(model.device)
-        check_memory([name for name in local if not name.startswith(LAB)])
+        device_named(told.model.device)
+    for name in told.local:
+        check_memory(name)
     prepared = auditing.prepare(told, loaded)
-    for copies in filter(comparison.warning, prepared.near_copies):
-        print(comparison.warning(copies))
-    probed = plan.probed_methods(prepared)  # the plan's own lines speak of these
-    reasons = {one: why for one, why in plan.skip_reasons(prepared).items() if one not in probed}
+    # Of those that are probed the plan's own lines speak.
+    reasons = {one: why for one, why in prepared.reasons.items() if one not in prepared.probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
@@ -172,10 +144,7 @@ def plan_audit(
     print(f'prompts call the data "{name}", split "{split}": --names NAME,SPLIT changes this')
     print(plan.announce_audit(prepared))
     if told.power:
-        from contamination.audit.power import N_COPIES, PASSES
-
-        n = N_COPIES * len(PASSES)
-        print(f"power: {n} copies of each model will be trained on comparison rows and audited")
+        print("power: copies of each model will be trained on comparison rows and audited")
     if not is_dry:
         plan.refuse_above_cap(prepared)
     return prepared, log
@@ -192,9 +161,8 @@ def read_rows(
     data, found = told.data, None
     data = replace(data, revision=data.revision or partitions.commit_of(data.dataset))
     if log:
-        print(evaluation_logs.describe_log(data.dataset, log))
-        found = log.rows
-        data = data if data.names else replace(data, names=log.names)
+        print(logs.describe_log(data.dataset, log))
+        found, data = log.rows, replace(data, names=data.names or log.names)
     if not has_columns:
         if found is None:
             found = rows.load(data, data.dataset, data.first_split, data.revision)
@@ -202,9 +170,8 @@ def read_rows(
         print(f'the text is the column "{data.text_columns[0]}": --text names another one')
     n = max(told.n_instances, told.n_passages)
     loaded = rows.load_with_comparison(data, told.comparison, n, told.seed, found)
-    for source, of_file in zip(
-        (data.dataset, told.comparison or data.dataset), loaded, strict=True
-    ):
+    sources = (data.dataset, told.comparison or data.dataset)
+    for source, of_file in zip(sources, loaded, strict=True):
         if of_file is not None:
             print(rows.describe_rows(source, of_file), flush=True)
     return replace(told, data=data), loaded
@@ -233,18 +200,17 @@ def _about(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     return f"{', '.join(model.get('names', []))} on {on}"
 
 
-def check_memory(local: Sequence[str]) -> None:
+def check_memory(name: str) -> None:
     """ValueError if a model's weights, loaded as fp32, are larger than free memory."""
     free = psutil.virtual_memory().available
-    for name in local:
-        n_bytes = loaded_bytes(name)
-        if n_bytes is None:
-            print(f'whether "{name}" fits into memory is not known: the hub gives no size')
-        elif n_bytes > free:
-            raise ValueError(
-                f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
-                "memory are free: serve it elsewhere and name its address by --served-at"
-            )
+    n_bytes = 0 if name.startswith(LAB) else loaded_bytes(name)
+    if n_bytes is None:
+        print(f'whether "{name}" fits into memory is not known: the hub gives no size')
+    elif n_bytes > free:
+        raise ValueError(
+            f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
+            "memory are free: serve it elsewhere and name its address by --served-at"
+        )
 
 
 # The run
@@ -259,22 +225,18 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers: list[power.Power] = []
-    stopped = ""
+    powers, stopped = [], ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
-        measure = partial(power.measure, prepared) if prepared.told.power else None
+        measure = power.measure if prepared.told.power else None
         powers = auditing.run(prepared, found, targets, measure)
     except BaseException as error:
-        stopped = (
-            "by hand" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
-        )
+        is_by_hand = isinstance(error, KeyboardInterrupt)
+        stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))
         raise
     finally:
-        results = page.Results(
-            prepared, found, targets, log, powers, keys.mask_likely_keys(stopped)
-        )
+        results = page.Results(prepared, found, targets, log, powers, stopped)
         written = page.write(results, outputs)
         said = [*results.says, *results.noticed, *(line for one in powers for line in one.lines)]
         print("\n".join([*said, f"the page: {written}"]), flush=True)

@@ -19,14 +19,14 @@ from scipy import stats
 from contamination.audit import decision
 from contamination.audit.decision import Comparison
 from contamination.audit.finding import SCORES, Finding
-from contamination.audit.prepared import METHODS, MIN_K, REPLICATION, Audit
+from contamination.audit.plan import METHODS, MIN_K, REPLICATION, Audit
 from contamination.core.statistics import CONFIDENCE, holm, share_interval
 from contamination.core.tables import p_text
 from contamination.core.verdicts import ALPHA, CONTROL_FAILS, NOT_RUN, OF_AUDIT, OPEN, SHOWN
 
 FEWEST_ANSWERED = 0.5  # of the rows of either file; below, a verdict is at most open
 REVERSED = 0.01  # p of the other direction, from which on it is said
-SCORE_COLUMNS = dict(zip(METHODS, ("quiz", "completion", "ranking", "min_k"), strict=False))
+SCORE_COLUMNS = dict(zip(METHODS, ("quiz", "completion", "ranking", "min_k"), strict=True))
 ROWS = ["model", "index", *(f"{name}_score" for name in SCORE_COLUMNS.values())]
 ROWS += ["p_value", "p_adjusted", "is_listed"]
 NO_COMPARISON = "without comparison rows nothing can be shown"
@@ -38,21 +38,13 @@ FEWEST_OF_MEAN = 2  # values that an interval of a mean needs
 
 @dataclass(frozen=True)
 class Decided:
-    """What an audit says of one model.
+    """What an audit says of one model."""
 
-    Attributes:
-        word: one of ``OF_AUDIT``.
-        says: the headline, in one to four short sentences.
-        methods: rows of ``audit.csv``, one for each method.
-        rows: rows of ``audit_rows.csv``, one for each suspected row, ``ROWS``.
-        of_list: the row of ``audit_lists.csv``.
-    """
-
-    word: str
-    says: str
-    methods: pd.DataFrame
-    rows: pd.DataFrame
-    of_list: dict[str, Any]
+    word: str  # one of ``OF_AUDIT``
+    says: str  # the headline, in one to four short sentences
+    methods: pd.DataFrame  # rows of ``audit.csv``, one for each method
+    rows: pd.DataFrame  # rows of ``audit_rows.csv``, one for each suspected row, ``ROWS``
+    of_list: dict[str, Any]  # the row of ``audit_lists.csv``
 
 
 def decide(audit: Audit, model: str, truth: str, findings: Mapping[str, Finding]) -> Decided:
@@ -97,21 +89,17 @@ def _comparison(audit: Audit, found: Finding) -> Comparison | None:
     is_suspected = ~scores["is_unseen"].to_numpy(bool)
     if not is_suspected.any() or is_suspected.all():
         return None
-    texts = _texts(audit, scores)
-    own = scores.drop(columns=SCORES).to_numpy(float)
-    features = np.column_stack([decision.text_features(texts), own])
-    n_redeals = decision.N_REDEALS if len(scores) <= decision.MANY_ROWS else decision.N_SEARCHED
-    values = scores["score"].to_numpy(float)
-    return Comparison(values, is_suspected, features, audit.told.seed, n_redeals)
-
-
-def _texts(audit: Audit, scores: pd.DataFrame) -> list[str]:
     known = {
         (index, bool(place)): text
         for place, rows in enumerate(audit.sets)
         for index, text in zip(rows.rows["index"], audit.scored_texts(rows), strict=True)
     }
-    return [known[one] for one in zip(scores["index"], scores["is_unseen"], strict=True)]
+    texts = [known[one] for one in zip(scores["index"], scores["is_unseen"], strict=True)]
+    own = scores.drop(columns=SCORES).to_numpy(float)
+    features = np.column_stack([decision.text_features(texts), own])
+    n_redeals = decision.N_REDEALS if len(scores) <= decision.MANY_ROWS else decision.N_SEARCHED
+    values = scores["score"].to_numpy(float)
+    return Comparison(values, is_suspected, features, audit.told.seed, n_redeals)
 
 
 def _of_method(
@@ -122,21 +110,21 @@ def _of_method(
     row |= dict.fromkeys(["value", "ci_low", "ci_high"], math.nan) | {"n": 0, "n_comparison": 0}
     row |= dict.fromkeys(["text_auc", "p", "p_adjusted"], math.nan)
     row |= {"n_at_least": pd.NA, "share_at_least": math.nan}
-    row |= {name: found.counts.get(name, pd.NA) for name in COUNTS} | dict(found.measured)
+    row |= {name: found.counts.get(name, pd.NA) for name in COUNTS}
     notes = [found.note]
-    if found.why_not:
+    if found.why_not or found.scores is None:
         is_apart = found.why_not == audit.refusal
         return row | {"verdict": CONTROL_FAILS if is_apart else NOT_RUN, "note": found.why_not}
-    if found.scores is not None:
-        answered = found.scores.groupby("is_unseen")["score"].agg(lambda of: of.notna().mean())
-        row["n"] = int((found.scores["score"].notna() & ~found.scores["is_unseen"]).sum())
-        if not row["n"]:
-            why = "no row has a usable answer"
-            return row | {"verdict": NOT_RUN, "note": "; ".join(filter(None, [*notes, why]))}
-        if audit.unseen is None:
-            notes.append(NO_COMPARISON)
-        elif compared is None:
-            notes.append("no comparison row has a usable answer")
+    scores = found.scores
+    answered = scores.groupby("is_unseen")["score"].agg(lambda of: of.notna().mean())
+    row["n"] = int((scores["score"].notna() & ~scores["is_unseen"]).sum())
+    if not row["n"]:
+        notes.append("no row has a usable answer")
+        return row | {"verdict": NOT_RUN, "note": "; ".join(filter(None, notes))}
+    if audit.unseen is None:
+        notes.append(NO_COMPARISON)
+    elif compared is None:
+        notes.append("no comparison row has a usable answer")
     if compared is not None:
         row |= {"n": compared.n, "n_comparison": compared.n_comparison, "value": compared.auc}
         ends = decision.auc_interval(compared.auc, compared.n, compared.n_comparison)
@@ -197,31 +185,27 @@ def _list_of(
     if compared is not None:
         scores = findings[basis].scores
         assert scores is not None
-        places = scores.loc[~scores["is_unseen"] & scores["score"].notna(), "index"]
-        at = table.index[table["index"].isin(places)]
-        of_rows = pd.DataFrame({"p_value": compared.conformal}, index=places)
+        is_scored = ~scores["is_unseen"] & scores["score"].notna()
+        of_rows = pd.DataFrame({"p_value": compared.conformal}, index=scores["index"][is_scored])
         of_rows["p_adjusted"] = stats.false_discovery_control(compared.conformal)
         of_rows["is_listed"] = compared.listed(rate)
+        at = table.index[table["index"].isin(of_rows.index)]
         for name in of_rows:
             table.loc[at, name] = of_rows[name].reindex(table.loc[at, "index"]).to_numpy()
         found |= {"n_rows": compared.n, "n_comparison": compared.n_comparison}
-        found |= {"n_listed": int(of_rows["is_listed"].sum())}
-        found["note"] = _about_list(found)
+        n_listed = int(of_rows["is_listed"].sum())
+        fewest = decision.shortest_list(compared.n, compared.n_comparison, rate)
+        found |= {
+            "n_listed": n_listed,
+            "note": (
+                f"{n_listed} of {compared.n} rows are listed as seen; on average over audits, at "
+                f"most {100 * rate:g} % of such names are false."
+                if n_listed
+                else f"Which rows were seen cannot be said: {fewest} rows above all "
+                f"{compared.n_comparison} comparison rows would make the shortest list."
+            ),
+        }
     return table[ROWS], found
-
-
-def _about_list(found: Mapping[str, Any]) -> str:
-    n, n_comparison, rate = found["n_rows"], found["n_comparison"], found["rate"]
-    if found["n_listed"]:
-        return (
-            f"{found['n_listed']} of {n} rows are listed as seen; on average over audits, at most "
-            f"{100 * rate:g} % of such names are false."
-        )
-    fewest = decision.shortest_list(n, n_comparison, rate)
-    return (
-        f"Which rows were seen cannot be said: {fewest} rows above all {n_comparison} comparison "
-        "rows would make the shortest list."
-    )
 
 
 def _headline(
@@ -257,17 +241,6 @@ def _headline(
     return f"{model}: {word}. {said}{exchanged}"
 
 
-def unlisted_rows(rows: pd.DataFrame) -> list[int]:
-    """Numbers of the rows that were scored and that no model's list names, rising, from 0.
-
-    ``rows`` is ``audit_rows.csv``. The list says no more than that these rows did not stand out:
-    none of them is thereby shown to be unseen. It is empty where no list was possible.
-    """
-    known = rows.dropna(subset=["is_listed"])
-    is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
-    return sorted(int(index) for index in is_listed.index[~is_listed])
-
-
 def scores_by_list(scores: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
     """The score of an evaluation on the rows that a list names, and on those that none names.
 
@@ -280,9 +253,9 @@ def scores_by_list(scores: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
         any other score by Student's t; NaN for fewer than two rows). Empty where no list was
         possible or no row has a score.
     """
-    unlisted = unlisted_rows(rows)
-    known = rows.dropna(subset=["is_listed"])["index"].unique()
-    listed = sorted({*map(int, known)} - {*unlisted})
+    known = rows.dropna(subset=["is_listed"])
+    is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
+    listed, unlisted = list(is_listed.index[is_listed]), list(is_listed.index[~is_listed])
     groups = {"all rows that were scored": [*listed, *unlisted], LISTED: listed, REST: unlisted}
     found = []
     for name, places in groups.items():

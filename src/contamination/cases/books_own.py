@@ -7,8 +7,7 @@ from functools import partial
 
 import pandas as pd
 
-from contamination.audit.asked import check_models
-from contamination.audit.local_models import load_model
+from contamination.audit.local_models import check_models, load_model
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.cases.settings import OwnBooks, price_of
 from contamination.min_k.detect import detect, detect_served

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit.asked import check_models
+from contamination.audit.local_models import check_models
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels, price_of
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items

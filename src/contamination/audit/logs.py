@@ -1,0 +1,466 @@
+"""What other tools wrote, read as data: logs of evaluations, and files of log-probabilities.
+
+Whoever evaluated a model has the benchmark's rows at hand already, in the log that
+lm-evaluation-harness or Inspect wrote for each sample. A log also says which score the model got,
+so a verdict can be read next to the score that it is about.
+
+Logs are untrusted: a value of another shape than documented is left empty, and a damaged log gives
+one line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contamination.core.keys import one_line, reason
+from contamination.data import partitions
+
+HARNESS, INSPECT = "lm-evaluation-harness", "Inspect"
+SCORES = ["tool", "model", "task", "metric", "value", "n"]
+_WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+_MOST_SAID = 3  # scores that the line about a log names
+_OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line of the harness
+_STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
+_FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
+_ATTACHED = "attachment://"
+
+
+@dataclass(frozen=True)
+class Log:
+    """One log of an evaluation; a name is "" where the log has none.
+
+    Attributes:
+        rows: one row for each question: ``question`` (the text of the dataset that the model was
+            shown; missing where nothing is known but a prompt that may hold examples), ``shown``
+            (the harness's whole prompt), ``target``, ``score`` (the first metric, NaN without one;
+            of Inspect the mean over epochs), and the dataset's own fields in ``doc`` (the harness,
+            with its ``doc_id``) or ``metadata`` (Inspect).
+        scores: ``SCORES``, one row for each metric: its mean over the samples, and their number.
+    """
+
+    tool: str
+    model: str
+    task: str
+    split: str
+    rows: pd.DataFrame
+    scores: pd.DataFrame
+
+    @property
+    def names(self) -> list[str]:
+        """Dataset and split, as prompts say them."""
+        return [self.task, self.split or "test"]
+
+
+def read_log(source: str) -> Log | None:
+    """The log that a file is, by its contents; None for any other file, and where there is none.
+
+    Raises:
+        ValueError: in one line, if it is a log and cannot be read, or a file of an evaluation
+            that has no samples.
+    """
+    path = partitions.find_file(source)
+    if path is None:
+        return None
+    endings = "".join(path.suffixes).lower()
+    if endings.endswith(".eval"):
+        raise ValueError(
+            f"{path.name}: Inspect's own format is not read: convert it by \"inspect log convert "
+            f'{path.name} --to json --output-dir FOLDER"'
+        )
+    try:
+        log = None
+        if endings.endswith((".jsonl", ".jsonl.gz")):
+            log = _lines(path)
+        elif endings.endswith((".json", ".json.gz")):
+            log = _one_object(path)
+    except UnicodeDecodeError:
+        return None  # as of every file of rows, ``load_rows`` says what is wrong
+    except RecursionError:
+        raise ValueError(f"{path.name}: nested too deep") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path.name}: {reason(error)}") from error
+    if log is not None:
+        partitions.record_file(path)
+    return log
+
+
+def describe_log(source: str, log: Log) -> str:
+    """One line: which tool wrote a log, of what, and the mean scores of its samples."""
+    of_model = f" and model {one_line(log.model)}" if log.model else ""
+    first = log.scores.head(_MOST_SAID).itertuples()
+    said = [f"{one_line(row.metric)} {row.value:.3f} (n = {row.n:,})" for row in first]
+    return (
+        f"{source}: a log of {log.tool}, task {one_line(log.task)}{of_model}; "
+        f"{', '.join(said) or 'it has no score'}"
+    )
+
+
+def _lines(path: Path) -> Log | None:
+    with partitions.opened(path) as stream:
+        first = next(filter(str.strip, stream), "")
+    try:
+        is_log = {*_OF_SAMPLE} <= {*partitions.parse_json(first, dict)}
+    except ValueError:
+        return None
+    return _read_harness(path) if is_log else None
+
+
+def _one_object(path: Path) -> Log | None:
+    """The log of a JSON file that holds one object; None where it is not a log."""
+    with partitions.opened(path) as stream:
+        text = stream.read()
+    try:
+        found = partitions.parse_json(text, dict) if text.lstrip().startswith("{") else {}
+    except ValueError:
+        return None
+    if isinstance(found.get("results"), dict) and isinstance(found.get("configs"), dict):
+        raise ValueError(
+            f"the results of {HARNESS} have no samples: run it with --log_samples, and name the "
+            "file samples_... that it writes"
+        )
+    is_log = _object(found.get("eval")).get("task") and "status" in found
+    return _read_inspect(found) if is_log else None
+
+
+# Untrusted values
+
+
+def _object(value: Any, *names: str) -> Mapping[str, Any]:
+    """What an object holds under these names; an empty object in place of all else."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    """A text, or a number as text; of a list the lines of its texts; "" for all else."""
+    if isinstance(value, list):
+        return "\n".join(_text(one) for one in value if not isinstance(one, list))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _name(value: Any) -> str:
+    """The name of a model, and no path of the machine."""
+    name = _text(value)
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def as_score(value: Any) -> float:
+    """A score as a number, NaN for what is none.
+
+    Correct is 1, incorrect and no answer are 0, and partially correct is 0.5.
+
+    >>> as_score("C"), as_score("0.25"), as_score(True)
+    (1.0, 0.25, 1.0)
+    """
+    if isinstance(value, str):
+        value = _WORDS.get(value.strip().lower(), value)
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _scores_in(values: Mapping[Any, Any]) -> dict[str, float]:
+    """The scores among some values, by name."""
+    found = {str(name): as_score(value) for name, value in values.items()}
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> pd.DataFrame:
+    """``Log.scores`` from tool, model and task, and from metric and score of each sample."""
+    found: dict[str, list[float]] = {}
+    for name, value in scores:
+        found.setdefault(name, []).append(value)
+    rows = [(*about, name, _mean(values), len(values)) for name, values in found.items()]
+    return pd.DataFrame(rows, columns=SCORES)
+
+
+# The per-sample log that lm-evaluation-harness writes with ``--log_samples``.
+#
+# ``samples_TASK_DATE.jsonl`` has one line for each sample and filter: doc_id, doc (the dataset's
+# row), arguments (what the model was sent), resps (what it answered), target, filter, metrics, and
+# one field for each metric. ``results_DATE.json`` next to it names the model and the split.
+
+
+def _read_harness(path: Path) -> Log:
+    """The log of one task; ValueError, in one line, if a line is malformed."""
+    samples = _samples(path)
+    named = _STAMPED.fullmatch(path.name)
+    task = named["task"] if named else path.name.split(".")[0]
+    results = _results(path.with_name(f"results_{named['date']}.json")) if named else {}
+    # A question comes once for each filter; text and answer are those of the first. Runs of two
+    # parts of a task count their rows from 0 again, so the row itself tells them apart as well.
+    unique: dict[str, Mapping[str, Any]] = {}
+    for sample in samples:
+        unique.setdefault(f"{sample['doc_id']} {json.dumps(sample['doc'])}", sample)
+    firsts = list(unique.values())
+    rows = pd.DataFrame({"shown": [_prompt(sample["arguments"]) for sample in firsts]})
+    asked = _questions([_object(sample["doc"]) for sample in firsts], list(rows["shown"]))
+    if not asked and _object(results.get("n-shot")).get(task) == 0:
+        asked = list(rows["shown"])
+    if asked:
+        rows.insert(0, "question", asked)
+    rows["target"] = [_target(sample) for sample in firsts]
+    rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
+    rows["doc_id"] = [sample["doc_id"] for sample in firsts]
+    rows["doc"] = [sample["doc"] for sample in firsts]
+    config = _object(results, "configs", task)
+    split = _text(config.get("test_split") or config.get("validation_split"))
+    scores = (
+        (f"{name},{_text(sample.get('filter')) or 'none'}", value)
+        for sample in samples
+        for name, value in _metrics(sample).items()
+    )
+    about = (HARNESS, _name(results.get("model_name")), task)
+    return Log(*about, split, rows, _scores_table(about, scores))
+
+
+def _samples(path: Path) -> list[dict[str, Any]]:
+    samples = []
+    with partitions.opened(path) as stream:
+        lines = stream.read().split("\n")  # not splitlines: it cuts inside JSON texts
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            sample = partitions.parse_json(line, dict)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if missing := [name for name in _OF_SAMPLE if name not in sample]:
+            raise ValueError(f'line {number}: no sample of {HARNESS}, it has no "{missing[0]}"')
+        samples.append(sample)
+    return samples
+
+
+def _results(path: Path) -> Mapping[str, Any]:
+    """What is known of the same run; empty where the file is gone."""
+    if not path.is_file():
+        return {}
+    try:
+        return partitions.parse_json(path.read_text(encoding="utf-8"), dict)
+    except ValueError as error:
+        raise ValueError(f"its results, {path.name}: {reason(error)}") from error
+
+
+def _requests(arguments: Any) -> list[list[Any]]:
+    """The requests of a sample: for each the context, and what is scored or how it is sampled."""
+    return [list(_object(one).values()) for one in _object(arguments).values()]
+
+
+def _prompt(arguments: Any) -> str:
+    """The context of the first request; of a chat what all its messages say."""
+    context = next((request[0] for request in _requests(arguments) if request), "")
+    text = _text(context)  # a list of one text where the model is behind an address
+    if text.startswith("[{"):
+        try:
+            turns = partitions.parse_json(text, list)
+        except ValueError:
+            return text
+        return "\n".join(_text(_object(turn).get("content")) for turn in turns)
+    return text
+
+
+def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> list[str]:
+    """The texts of the dataset that the prompts show verbatim; none where nothing is shown.
+
+    A prompt surrounds them with words of the task, and with examples that are other rows. The
+    fields that every prompt shows are joined in their order there. A field that is part of
+    another one, or too short to be recognised, is left out.
+    """
+    texts: dict[str, list[str]] = {}
+    for name in docs[0]:
+        values = [_text(doc.get(name)).strip() for doc in docs]
+        is_long = sum(map(len, values)) >= _FEWEST_LETTERS * len(values)
+        if is_long and all(text in prompt for text, prompt in zip(values, prompts, strict=True)):
+            texts[name] = values
+    kept: list[str] = []
+    for name in sorted(texts, key=lambda name: -sum(map(len, texts[name]))):
+        longer = [zip(texts[name], texts[other], strict=True) for other in kept]
+        if not any(all(text in other for text, other in pairs) for pairs in longer):
+            kept.append(name)
+    kept.sort(key=lambda name: prompts[0].rfind(texts[name][0]))
+    in_rows = zip(*(texts[name] for name in kept), strict=True)
+    return ["\n".join(filter(None, row)) for row in in_rows]
+
+
+def _target(sample: Mapping[str, Any]) -> str:
+    """The right answer; of options ranked by likelihood, its text."""
+    target, requests = _text(sample.get("target")), _requests(sample["arguments"])
+    is_number = re.fullmatch("[0-9]{1,4}", target) and len(requests) > 1
+    if is_number and int(target) < len(requests) and requests[int(target)]:
+        return _text(requests[int(target)][-1]).strip()
+    return target
+
+
+def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of a sample by metric, in the order of the log."""
+    names = _list(sample.get("metrics"))
+    return _scores_in({str(name): sample.get(str(name)) for name in names})
+
+
+# The log of a task that Inspect writes as JSON: ``inspect eval ... --log-format json``.
+#
+# One object: eval (the task, its dataset and the model), results (the aggregated scores), and
+# samples with input, target, messages, output and scores, one for each epoch. A long text of a
+# message may be stored apart, under ``attachments``.
+
+
+def _read_inspect(found: Mapping[str, Any]) -> Log:
+    """The log of one task; ValueError, in one line, if it has no samples."""
+    about, samples = _object(found["eval"]), _list(found.get("samples"))
+    if not samples:
+        status = one_line(_text(found.get("status"))) or "unknown"
+        raise ValueError(
+            f"the log of {INSPECT} has no samples (its status is {status}): run it to the end"
+        )
+    if not all("input" in _object(sample) for sample in samples):
+        raise ValueError(f'a sample of the log of {INSPECT} has no "input": write the log again')
+    epochs: dict[str, list[Mapping[str, Any]]] = {}  # of each question
+    for number, sample in enumerate(samples):
+        epochs.setdefault(str(sample.get("id", number)), []).append(sample)
+    firsts = [of_question[0] for of_question in epochs.values()]
+    rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
+    rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
+    rows["target"] = [_text(sample.get("target")) for sample in firsts]
+    rows["score"] = [
+        _mean([value for one in of_question for value in [*_scored(one).values()][:1]])
+        for of_question in epochs.values()
+    ]
+    rows["metadata"] = [_object(sample.get("metadata")) for sample in firsts]
+    named = (INSPECT, _name(about.get("model")), _text(about["task"]).rsplit("/", 1)[-1])
+    scores = (pair for sample in samples for pair in _scored(sample).items())
+    split = _text(_object(about, "dataset").get("split"))
+    return Log(*named, split, rows, _scores_table(named, scores))
+
+
+def _asked(sample: Mapping[str, Any]) -> str:
+    """The question of a sample: its text, or what the user says in its chat."""
+    asked = sample["input"]
+    if isinstance(asked, list):
+        turns = map(_object, asked)
+        asked = [turn.get("content") for turn in turns if turn.get("role") == "user"]
+    return _said(asked, sample)
+
+
+def _said(content: Any, sample: Mapping[str, Any]) -> str:
+    """The text of a message or of its parts."""
+    if isinstance(content, list):
+        return "\n".join(filter(None, [_said(part, sample) for part in content]))
+    if isinstance(content, dict):
+        return _said(content.get("text"), sample)
+    text = content if isinstance(content, str) else ""
+    if text.startswith(_ATTACHED):
+        return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
+    return text
+
+
+def _scored(sample: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of a sample by scorer, or by the names that a scorer of several gives."""
+    found: dict[str, Any] = {}
+    for scorer, score in _object(sample, "scores").items():
+        value = _object(score).get("value")
+        found |= value if isinstance(value, dict) else {scorer: value}
+    return _scores_in(found)
+
+
+# Log-probabilities from anywhere: a file of them in place of a model.
+#
+# A line of the file is one row. vLLM and SGLang give such numbers (docs/audit.md shows how).
+# Without texts, an id is the number of the row in its file, from 0.
+
+TEXT, SUSPECTED = "text", "suspected"
+# What such a file is as a dataset.
+LOG_PROBS_DATA = {"text_columns": [TEXT], "member_column": SUSPECTED}
+LOG_PROBS_DATA |= {"label_column": "", "task": "summary"}
+_LEAST = -1e6  # a token that was cut out of the sampling has minus infinity, which is no score
+
+
+class Line(BaseModel):
+    """One row of the file: natural logarithms of the tokens' probabilities, in order."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    id: int | str
+    suspected: bool  # False for a comparison row
+    log_probs: list[Annotated[float, Field(le=0, ge=_LEAST)] | None]  # null for a first token
+    text: str = ""
+
+
+@lru_cache(maxsize=1)
+def read_log_probs(path: str) -> pd.DataFrame:
+    """Columns id, suspected, log_probs (arrays) and text ("" in every row, or in none).
+
+    Raises:
+        ValueError, FileNotFoundError: in one line that names the first wrong line of the file.
+    """
+    file = partitions.find_file(path)
+    if file is None:
+        raise FileNotFoundError(f'no file "{path}" of log-probabilities: check the path')
+    lines = Path(file).read_text(encoding="utf-8").split("\n")
+    found = [_parsed(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    table = pd.DataFrame(found, columns=["id", SUSPECTED, "log_probs", TEXT])
+    if table.duplicated(["id", SUSPECTED]).any():
+        twice = table.loc[table.duplicated(["id", SUSPECTED]), "id"].iloc[0]
+        raise ValueError(f'{path}: the id "{twice}" stands twice: give each row one line')
+    if table[TEXT].eq("").any() and table[TEXT].ne("").any():
+        raise ValueError(f"{path}: some lines have a text and some have none: give all or none")
+    values = [values for values in table["log_probs"] if len(values)]
+    if not values or len(np.unique(np.concatenate(values))) == 1:
+        raise ValueError(f"{path}: all log-probabilities are the same, so no model gave them")
+    return table
+
+
+def _parsed(path: str, number: int, line: str) -> tuple[int | str, bool, np.ndarray, str]:
+    try:
+        row = Line.model_validate_json(line)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "JSON"
+        raise ValueError(f"{path}: line {number}: {place}: {fault['msg']}") from None
+    if None in row.log_probs[1:]:
+        raise ValueError(f"{path}: line {number}: log_probs: null stands behind the first token")
+    values = np.array([one for one in row.log_probs if one is not None], dtype=float)
+    return row.id, row.suspected, values, row.text
+
+
+def by_text(table: pd.DataFrame, rows: Any, unseen: Any) -> dict[str, np.ndarray | str]:
+    """The log-probabilities of each text of two files (``rows.Rows``), or why there are none.
+
+    ``table`` is that of :func:`read_log_probs`. A text with half as many values as words was cut.
+    """
+    has_texts = bool(table[TEXT].ne("").any())
+    keys = zip(table[SUSPECTED], table["id"].astype(str), strict=True)
+    named = table[TEXT].str.strip() if has_texts else keys
+    known = dict(zip(named, table["log_probs"], strict=True))
+    found: dict[str, np.ndarray | str] = {}
+    for of_file in filter(None, (rows, unseen)):
+        for number, text in zip(of_file.rows["index"], of_file.passages, strict=True):
+            values = known.get(text if has_texts else (of_file is rows, str(number)), ())
+            if not len(values):
+                found[text] = "the file has no log-probabilities of it"
+            elif 2 * len(values) < (n_words := len(text.split())):
+                found[text] = f"{len(values)} log-probabilities of {n_words} words: it was cut"
+            else:
+                found[text] = values
+    return found
