@@ -364,4 +364,4 @@ def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
         endpoint = Endpoint(server.base_url, MODEL, None)
         with pytest.raises(ChatError, match="log-probabilities"):
             detect_served(["one two", "three four"], endpoint, progress=False)
-        assert len(server.bodies) == 3
+        assert len(server.bodies) == 2

@@ -133,7 +133,8 @@ def test_in_a_parameter_file_it_is_refused_before_a_kernel(
 def test_so_it_is_where_a_benchmark_is_built(shape, field, tmp_path, capfd):
     is_name = field.endswith("key_variable")
     given = SHAPES[shape] if is_name else f"https://me:{SECRETS[shape]}@host/v1"
-    (tmp_path / "wikimia.yaml").write_text(yaml.safe_dump({field: given}))
+    pages = {"member_categories": ["2014"], "non_member_categories": ["2024"]}
+    (tmp_path / "wikimia.yaml").write_text(yaml.safe_dump({**pages, field: given}))
     assert building.main([str(tmp_path / "wikimia.yaml")]) == 1
     out, err = capfd.readouterr()
     assert f'"{field}" must' in err
