@@ -9,6 +9,7 @@ from pathlib import Path
 
 from waiting import LIMIT_SECONDS
 
+from contamination.core import storage
 from contamination.models.chat import ChatError, Endpoint, Price, Request, answer_all
 from contamination.models.response_log import ResponseLog
 
@@ -21,6 +22,7 @@ PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0
 
 def _ask(path, base_url, texts, concurrency, cap, together, n_from_log, stopped):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.pop(storage.STAGING_VARIABLE, None)  # of the test in which the server was started
     endpoint = Endpoint(base_url, MODEL, key_variable=None)
     requests = [
         Request(messages=[{"role": "user", "content": text}], options={"max_tokens": 2})

@@ -275,7 +275,7 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     assert table["verdict"].eq(NOT_RUN).all()
     assert table["note"].str.contains("dry run").sum() == 4
     # What depends on the address is counted, and said to depend on it.
-    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[plan.MIN_K, "n_calls"] == 10
+    assert cost.loc[plan.PROBE, "n_calls"] == 2 and cost.loc[plan.MIN_K, "n_calls"] == 10
     assert "Min-k% Prob: will be run if the address gives log-probabilities of prompts" in said
 
 

@@ -79,8 +79,9 @@ def test_every_part_of_the_notebook_writes_its_tables(answered):
 
 @pytest.mark.mirror
 def test_stored_tables_have_the_columns_that_a_run_writes(answered):
-    for name, table in real_model.stored().items():
-        assert list(table) == list(answered[0][name]), name
+    for name, table in real_model.stored().items():  # which may have some that nobody writes now
+        written = list(answered[0][name])
+        assert [column for column in table if column in written] == written, name
 
 
 @pytest.mark.mirror
