@@ -9,6 +9,7 @@
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study pairs            # five more pairs of that model
+    python scripts/ledger.py --study forms            # the same model, three forms of a row
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
@@ -30,6 +31,7 @@ from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
+    forms,
     placement,
     positions,
     pretrained,
@@ -78,6 +80,7 @@ STUDIES = {
         pretrained_pairs.write_unit,
         pretrained_pairs.plan,
     ),
+    forms.NAME: Study(forms.MODELS, "protocol_forms.md", forms.write_part),
 }
 
 

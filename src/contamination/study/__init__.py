@@ -7,7 +7,7 @@ what the model saw of the row. Each question about it has a module:
   need: ``power``; how many rows can be named: ``rates``
 * what hides a row, and larger models: ``changes``; what fakes exposure: ``shift``, ``length``
 * does DICE see exposure: ``dice_forks``; does a real model agree: ``pretrained``,
-  ``pretrained_pairs``, ``real_model``
+  ``pretrained_pairs``, ``real_model``; in which form must it see a row: ``forms``
 * how does a new detector do: ``yours``, from the tokens that ``tokens`` stores
 
 The models and their rows are in ``row_pools``, the detectors in ``pretraining``, the exact tests in
