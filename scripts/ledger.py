@@ -8,6 +8,7 @@
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
+    python scripts/ledger.py --study forms            # the same model, three forms of a row
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
@@ -29,6 +30,7 @@ from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.study import (
     dice_forks,
+    forms,
     placement,
     pretrained,
     pretraining,
@@ -70,6 +72,7 @@ STUDIES = {
     pretrained.NAME: Study(
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
     ),
+    forms.NAME: Study(forms.MODELS, "protocol_forms.md", forms.write_part, forms.plan),
 }
 
 

@@ -6,7 +6,8 @@ what the model saw of the row. Each question about it has a module:
 * how often must a model see a row: ``detection``; when: ``placement``; how many rows does an
   auditor need, and how many can be named: ``power``
 * what hides a row, and larger models: ``changes``; what fakes exposure: ``shift``, ``length``
-* does DICE see exposure: ``dice_forks``; a real model: ``pretrained``, ``real_model``
+* does DICE see exposure: ``dice_forks``; a real model: ``pretrained``, ``real_model``; in which
+  form must it see a row: ``forms``
 * how does a new detector do: ``yours``, from the tokens that ``tokens`` stores
 
 The models and their rows are in ``row_pools``, the detectors in ``pretraining``, the exact tests in
