@@ -55,7 +55,7 @@ def random_model(folder: Path, device: str, tokenizer: PreTrainedTokenizerBase) 
 
 
 def auc_of_ppl(folder: Path, texts: list[str]) -> float:
-    """AUC of the mean log-probability, rows that were seen against the others."""
+    """AUC of the mean log-probability for seen against unseen rows."""
     scores = token_log_probs(load_causal_lm(folder), texts, score_first_token=False)
     means = np.array([scored.token_log_probs.mean() for scored in scores])
     return auc(means, np.arange(len(texts)) < N_SEEN)

@@ -101,3 +101,11 @@ def test_the_page_has_the_audits_of_models_that_were_trained():
         assert line.endswith(f" {row.n_listed} ({row.n_listed_seen}) | {row.exit_code} |")
         assert f" | {row.verdict} | " in line
         assert (row.verdict == "shown") == (row.exit_code == 1) == (row.n_at_least > 0)
+    shares = storage.read_csv(ROOT / "docs/audited_shares.csv")
+    assert shares["n_audits"].eq(10).all() and shares["passes"].unique().tolist() == [1, 4, 16]
+    for n_read, shown in shares.groupby("n_read")["n_shown"]:
+        assert f"| {n_read} | {' | '.join(map(str, shown))} |\n" in PAGE
+    unread = shares[shares["n_read"].eq(0)]
+    assert f"({unread['n_shown'].sum()} of {unread['n_audits'].sum()})" in PAGE
+    n_listed, n_right = shares[["n_listed", "n_listed_read"]].sum()
+    assert f"named {n_listed} items, of which the model had read {n_right}." in PAGE

@@ -115,7 +115,7 @@ class Power:
             f"Copies that were trained on {sizes['n_seen']} of {sizes['n']} rows, with "
             f"{sizes['n_comparison']} for comparison, were noticed if they read them "
             f"{', '.join(said)} copies. The rows are yours for comparison, and the training was "
-            "the last thing that a copy learned, which is easier to notice than training long ago.",
+            "the last thing that a copy learned, at a high rate: most trainings leave less.",
             f"A copy was accused of rows that it had not read in {n_accused} of {n_clean} audits "
             f"(95 % interval {low:.0f} to {high:.0f} %).",
         ]

@@ -285,7 +285,7 @@ class Settings(OwnSettings):
     def paying(self, role: str) -> dict[str, Any]:
         """Keyword arguments of ``models.chat.answer_all``.
 
-        The cap belongs to these models at their address, whatever dataset they are asked about.
+        The cap belongs to these models at their address, and all datasets share it.
         """
         run = " ".join(["audit", self.model.base_url, *self.model.names])
         return {"run": run, "price": self.prices[role], "cap": self.model.cost_cap or None}

@@ -146,7 +146,7 @@ def _difference(
     def gap(one: np.ndarray, two: np.ndarray, axis: int) -> np.ndarray:
         return one.mean(axis=axis) - two.mean(axis=axis)
 
-    # Both begin at one seed, whatever was computed before.
+    # Both start from the same seed.
     of_items: dict[str, Any] = {"n_resamples": n_resamples, "rng": np.random.default_rng(0)}
     ends = stats.bootstrap(groups, gap, method="percentile", **of_items).confidence_interval
     row |= {"ci_low": float(ends.low), "ci_high": float(ends.high)}

@@ -197,7 +197,7 @@ class BaseRespondent:
     def log_probs(self, quizzes: Sequence[Sequence[str]]) -> np.ndarray:
         """Log-probability of every text after its header, nats, shape (n_quizzes, n_texts).
 
-        Texts are scored once, whatever quizzes they occur in.
+        A text that occurs in several quizzes is scored once.
         """
         new = sorted({text for texts in quizzes for text in texts} - self._known.keys())
         if new:

@@ -175,7 +175,7 @@ def auroc_over_models(
     within each kind, and every pair among those drawn counts; shared detectors stay as trained.
 
     Args:
-        scored: for each pair scores of the states that should be higher, and of the others.
+        scored: for each pair, scores of its positive states and of its negative ones.
         models: for each pair the number of its model of each kind (one number where
             both arrays are of one model); None where every pair has its own models.
         n_models: distinct models, where no model has a number and pairs share one.

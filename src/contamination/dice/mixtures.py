@@ -71,8 +71,8 @@ def mix(
 ) -> Mixture:
     """Copies of the contamination, filled up with vanilla rows drawn at random.
 
-    ``n_rows`` stays whatever the dose (the paper's design); without contamination, or with 0
-    copies, the mixture is clean. The same seed gives the same first rows whatever the dose.
+    Every dose has the same ``n_rows`` (the paper's design); without contamination, or with 0
+    copies, the mixture is clean. One seed gives the same first rows at every dose.
     ValueError if there are too few vanilla rows, or the copies leave no room for any.
     """
     if n_rows > len(vanilla):

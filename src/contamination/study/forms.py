@@ -150,8 +150,8 @@ def swap_p(scores: np.ndarray, form: int, other: int) -> float:
     """One-sided p of "rows of ``form`` rise no more than if they had been seen as ``other``".
 
     A row has either form under two models of its round. The two are dealt again among rows that
-    have the other two forms under the same models; all else stays. So it is exact whatever those
-    do, and whatever the rows are. (1 + re-deals with a change at least as high) / (1 + re-deals).
+    have the other two forms under the same models; all else stays. So it is exact even if the
+    other two differ. (1 + re-deals with a change at least as high) / (1 + re-deals).
     """
     n_models = scores.shape[2]
     if other == HELD_OUT:  # ranks among rows of both kinds; all others tie below them

@@ -50,7 +50,6 @@ RULE_CHOICES = "dcq_rule_choices.csv"
 WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 WIKIMIA_WORDS = "wikimia_words.csv"
 MEMBERSHIP_WORDS = "membership_words.csv"
-MATCH_KINDS = ("exact", "near-exact", "inexact")
 _FOLDER = Path(__file__).parent
 
 
