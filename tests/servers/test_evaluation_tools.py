@@ -182,8 +182,9 @@ def test_either_log_is_planned_in_one_line(harness, inspected, tmp_path, capsys)
         one_file(
             harness, "samples_ranked_*"
         ): "lm-evaluation-harness, task ranked and model model; acc,none ",
-        one_file(inspected, "*_written_*"): "Inspect, task written and model mockllm/model; "
-        "includes,accuracy ",
+        one_file(
+            inspected, "*_written_*"
+        ): "Inspect, task written and model mockllm/model; includes ",
     }
     for log, about in logs.items():
         words = ["--model", "lab:clean", "--data", str(log), "--rows", "8", "--plan"]

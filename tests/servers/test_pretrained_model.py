@@ -60,7 +60,7 @@ def test_a_served_model_is_audited_in_one_line(audited, folder):
         # So few comparison rows can show nothing.
         assert row["verdict"] == "open"
         assert row["n_error"] == 0
-    for method in ("option ranking", "Min-k% Prob", "DICE"):
+    for method in ("option ranking", "Min-k% Prob"):
         assert by_method[method]["verdict"] == "not run"
     (says,) = [row["says"] for row in found["verdicts"]]
     assert says in done.stdout

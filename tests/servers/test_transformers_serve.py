@@ -135,7 +135,7 @@ def test_a_server_without_log_probabilities_of_prompts_scores_nothing(server, lo
             endpoint_of(server), [quiz(place) for place in LETTERS], log=log, progress=False
         )
     line = one_line(error)
-    assert "honours echo and logprobs" in line and all(form in line for form in FORMS)
+    assert "no log-probabilities of prompts" in line and all(form in line for form in FORMS)
     # It answers 200 to the first probe as if all were well, and is asked for no text.
     assert n_calls(server, "/v1/completions") - before <= 2
 

@@ -47,7 +47,7 @@ class Log:
             (the harness's whole prompt), ``target``, ``score`` (the first metric, NaN without one;
             of Inspect the mean over epochs), and the dataset's own fields in ``doc`` (the harness,
             with its ``doc_id``) or ``metadata`` (Inspect).
-        scores: ``SCORES``, one row for each metric: its mean over the samples, and their number.
+        scores: ``SCORES``, one row for each metric: its mean over the rows, and their number.
     """
 
     tool: str
@@ -344,13 +344,11 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
     rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [_text(sample.get("target")) for sample in firsts]
-    rows["score"] = [
-        _mean([value for one in of_question for value in [*_scored(one).values()][:1]])
-        for of_question in epochs.values()
-    ]
+    scored = [_over_epochs(of_question) for of_question in epochs.values()]
+    rows["score"] = [next(iter(of_question.values()), math.nan) for of_question in scored]
     rows["metadata"] = [_object(sample.get("metadata")) for sample in firsts]
     named = (INSPECT, _name(about.get("model")), _text(about["task"]).rsplit("/", 1)[-1])
-    scores = (pair for sample in samples for pair in _scored(sample).items())
+    scores = (pair for of_question in scored for pair in of_question.items())
     split = _text(_object(about, "dataset").get("split"))
     return Log(*named, split, rows, _scores_table(named, scores))
 
@@ -374,6 +372,15 @@ def _said(content: Any, sample: Mapping[str, Any]) -> str:
     if text.startswith(_ATTACHED):
         return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
     return text
+
+
+def _over_epochs(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The scores of one question by name, means over its epochs."""
+    found: dict[str, list[float]] = {}
+    for sample in samples:
+        for name, value in _scored(sample).items():
+            found.setdefault(name, []).append(value)
+    return {name: _mean(values) for name, values in found.items()}
 
 
 def _scored(sample: Mapping[str, Any]) -> dict[str, float]:
