@@ -154,7 +154,7 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     ]
     log = logs.read_log(inspect_log(tmp_path, samples))
     assert len(log.rows) == 6 and log.rows["score"].tolist() == [0.5] * 6
-    assert log.scores[["value", "n"]].values.tolist() == [[0.5, 6]]  # questions, not samples
+    assert log.scores[["value", "n"]].to_numpy().tolist() == [[0.5, 6]]  # questions, not samples
 
 
 def test_a_question_in_a_chat_or_stored_apart_is_read(tmp_path):
