@@ -36,6 +36,24 @@ def test_json_that_is_nested_too_deep_is_an_error_like_others(log, status, left,
     assert status != 200 or "nested too deep" in answer.detail
 
 
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("n_bytes", "headers", "message"),
+    [
+        (1_000_001, {}, "larger than 1,000,000 bytes"),
+        (10, {"content-encoding": "gzip"}, "came compressed"),
+    ],
+)
+def test_an_answer_is_read_up_to_the_limit(log, monkeypatch, status, n_bytes, headers, message):
+    monkeypatch.setattr(chat, "LARGEST_ANSWER", 1_000_000)
+    with ScriptedServer(lambda body, n: Reply(" " * n_bytes, status, headers)) as server:
+        (answer,) = ask(server.base_url, log)
+    assert answer.status == chat.ERROR
+    assert message in answer.detail
+    assert server.counts == {"0": 1}  # the same would come again
+    assert "accept-encoding: identity" in server.headers[0].lower()
+
+
 def test_counts_that_would_refund_the_run_are_no_counts():
     price, body = Price(1.0, 1.0, "2024-01-31"), {"prompt": "x" * 300, "max_tokens": 50}
     most = chat.most_it_costs(body, price)

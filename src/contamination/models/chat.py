@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -50,6 +50,7 @@ from contamination.models.response_log import InUseError, ResponseLog
 
 # So many failed calls in a row, or all there are where nothing answers, and the endpoint is down.
 FAILURES_IN_A_ROW = 10
+LARGEST_ANSWER = 32_000_000  # bytes; log-probabilities of a long prompt take a tenth of it
 _WORTH_ANOTHER_TRY = (408, 409, 429)  # and 500 or above, as the client has it
 
 
@@ -110,6 +111,36 @@ class Secret:
         if len(self._value) < keys.SHORTEST:
             return text
         return keys.remove_values(text, keys.forms_of(self._value))
+
+
+def _limited_client() -> Any:
+    """The SDK's own client, which reads no body beyond the limit, an error's body included.
+
+    It asks for no compression and refuses it: a few bytes of it can stand for gigabytes.
+    """
+    import httpx2
+    import openai
+
+    class Counted(httpx2.AsyncByteStream):
+        def __init__(self, body: Any) -> None:
+            self.body, self.aclose = body, body.aclose
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_read = 0
+            async for part in self.body:
+                n_read += len(part)
+                if n_read > LARGEST_ANSWER:
+                    raise _FailedError(f"the answer is larger than {LARGEST_ANSWER:,} bytes")
+                yield part
+
+    async def limit(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise _FailedError("the answer came compressed, which was not asked for")
+        response.stream = Counted(response.stream)
+
+    return openai.DefaultAsyncHttpxClient(
+        headers={"Accept-Encoding": "identity"}, event_hooks={"response": [limit]}
+    )
 
 
 def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
@@ -349,6 +380,7 @@ class _Batch:
             base_url=self.endpoint.base_url,
             max_retries=self.limits.tries - 1,
             timeout=self.limits.try_seconds,
+            http_client=_limited_client(),
         ) as self._client:
             n_workers = min(self.concurrency, self._n_calls)
             workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
