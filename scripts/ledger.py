@@ -9,6 +9,7 @@
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study forms            # the same model, three forms of a row
+    python scripts/ledger.py --study scale            # three sizes, two amounts of text
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
@@ -35,6 +36,7 @@ from contamination.study import (
     pretrained,
     pretraining,
     row_pools,
+    scale,
     scores,
     shift,
     store,
@@ -73,6 +75,7 @@ STUDIES = {
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
     ),
     forms.NAME: Study(forms.MODELS, "protocol_forms.md", forms.write_part, forms.plan),
+    scale.NAME: Study(scale.BASE_SEEDS, "protocol_scale.md", scale.write_part),
 }
 
 
