@@ -228,6 +228,13 @@ def interval(name, **values):
     return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
+def rise(form):
+    """By how much the AUC rises in the study of forms, with its interval."""
+    values = {"detector": "Min-k% Prob", "against": "held out", "form": form}
+    row = of("pretrained_forms", **values).iloc[0]
+    return f"{row['change']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
 def judges_p():
     """Of GPT-4's judge: corrected as stored, and for all six comparisons of the two models."""
     rows = of("replication_success").dropna(subset="p_adjusted")
@@ -367,6 +374,10 @@ FACTS = [
      lambda: (detection(SIXTEEN)["DCQ (simulated respondent)"], detection(SIXTEEN)["n-gram coverage"])),
     ("docs/which_detector.md", "lowers the AUC of the six token detectors by {0:.2f} at most",
      lambda: (table("pretraining_later")["fall"].max(),)),
+    ("docs/which_detector.md", "raise the AUC of the originals by {0}, and four readings of the rows themselves by {1} (",
+     lambda: (rise("paraphrase"), rise("verbatim"))),
+    ("CHANGELOG.md", "for the originals by {0}, four readings of the row by {1}, and four readings without the label by {2} (",
+     lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
     ("docs/which_detector.md", "fine-tuned on other questions ({0})",
      lambda: (interval("dice_forks", claim="contaminated against other questions"),)),
     ("docs/which_detector.md", "no test question ({0})",
