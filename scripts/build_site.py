@@ -36,6 +36,7 @@ FOLDED = {
     "training": "How the models are trained",
     "numbers": "The figure's numbers",
     "answer": "How the answer is computed",
+    "conclusion": "What this rests on",
     "quizzes": "How the quizzes are drawn and counted",
     "drawing": "How the figure is made",
 }

@@ -21,7 +21,7 @@ from scipy import stats
 
 from contamination.core.scores import MIN_K
 from contamination.core.statistics import CONFIDENCE, with_p_adjusted
-from contamination.core.verdicts import Claim, verdict_column
+from contamination.core.verdicts import CLAIMS, verdict_column
 from contamination.dcq.quizzes import released_quizzes
 from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import baselines, pretrained, pretraining, store
@@ -48,7 +48,7 @@ ASKED = (*pretrained.OF_TOKENS, *CONTROLS)
 # The registered tests: a form against held-out rows, or its change against another's.
 TESTS = ((1, HELD_OUT), (2, HELD_OUT), (3, HELD_OUT), (1, 2), (1, 3))
 DETECTORS = (MIN_K, baselines.PPL.name)
-MATTERS = Claim("Tuning on rows in this form makes them easier to recognise.", 0.0, 0.05)
+MATTERS = CLAIMS["pretrained_forms"]
 
 
 def plan(numbers: Sequence[int]) -> str:

@@ -20,7 +20,7 @@ from scipy import stats
 
 from contamination.core.scores import MIN_K
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import Claim, verdict_column
+from contamination.core.verdicts import CLAIMS, verdict_column
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.quizzes import quizzes_of_groups
 from contamination.lab import grammar, training, world
@@ -50,7 +50,7 @@ TESTS = (
     ("text, smallest model", ("XS", LESS), ("XS", MORE)),
     ("text, largest model", ("M", LESS), ("M", MORE)),
 )
-MATTERS = Claim("The trace of four copies is larger in the first model.", 0.0, 0.1, "d'")
+MATTERS = CLAIMS[NAME]
 
 
 def name_of(size: str, n_tokens: int) -> str:
