@@ -296,7 +296,7 @@ FACTS = [
      lambda: (judged(JUDGE, "GPT-4"), judged(JUDGE, "GPT-3.5"),
               one("replication_success", "n_partitions", algorithm=JUDGE, model="GPT-4"),
               judged(CLEAN, "GPT-4"), judged(CLEAN, "GPT-3.5"))),
-    ("README.md", "p = {0:.3f} corrected for three tests, {1:.3f} for six", judges_p),
+    ("README.md", "p = {0:.3f} for three tests, {1:.3f} for six", judges_p),
     ("README.md", "an AUC of {0} (chance is 0.50) | needs five large models | the words alone, without any model, reach {1:.2f}",
      lambda: (printed_average().loc["Min-k% Prob", "paper_auc"],
               words().min())),
