@@ -235,6 +235,12 @@ def rise(form):
     return f"{row['change']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
+def trace_more(test):
+    """By how much the trace of four copies is larger in the first model of a test of scale."""
+    row = of("scale", test=test).iloc[0]
+    return f"{row['difference']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
 def judges_p():
     """Of GPT-4's judge: corrected as stored, and for all six comparisons of the two models."""
     rows = of("replication_success").dropna(subset="p_adjusted")
@@ -378,6 +384,10 @@ FACTS = [
      lambda: (rise("paraphrase"), rise("verbatim"))),
     ("CHANGELOG.md", "for the originals by {0}, four readings of the row by {1}, and four readings without the label by {2} (",
      lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
+    ("docs/which_detector.md", "by {0} standard deviations after 0.6 million tokens and {1} after 1.5 million",
+     lambda: (trace_more("size, less text"), trace_more("size, more text"))),
+    ("CHANGELOG.md", "by {0} and {1} standard deviations",
+     lambda: (trace_more("size, less text"), trace_more("size, more text"))),
     ("docs/which_detector.md", "fine-tuned on other questions ({0})",
      lambda: (interval("dice_forks", claim="contaminated against other questions"),)),
     ("docs/which_detector.md", "no test question ({0})",
