@@ -14,7 +14,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -82,7 +82,7 @@ def read_log(source: str) -> Log | None:
     try:
         log = None
         if endings.endswith((".jsonl", ".jsonl.gz")):
-            log = _lines(path)
+            log = _read_harness(path)
         elif endings.endswith((".json", ".json.gz")):
             log = _one_object(path)
     except UnicodeDecodeError:
@@ -105,16 +105,6 @@ def describe_log(source: str, log: Log) -> str:
         f"{source}: a log of {log.tool}, task {one_line(log.task)}{of_model}; "
         f"{', '.join(said) or 'it has no score'}"
     )
-
-
-def _lines(path: Path) -> Log | None:
-    with partitions.opened(path) as stream:
-        first = next(filter(str.strip, stream), "")
-    try:
-        is_log = {*_OF_SAMPLE} <= {*partitions.parse_json(first, dict)}
-    except ValueError:
-        return None
-    return _read_harness(path) if is_log else None
 
 
 def _one_object(path: Path) -> Log | None:
@@ -184,16 +174,10 @@ def _scores_in(values: Mapping[Any, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
-def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> pd.DataFrame:
-    """``Log.scores`` from tool, model and task, and from metric and score of each sample."""
-    found: dict[str, list[float]] = {}
-    for name, value in scores:
-        found.setdefault(name, []).append(value)
-    rows = [(*about, name, _mean(values), len(values)) for name, values in found.items()]
+def _scores_table(about: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
+    """``Log.scores`` from tool, model and task, and from the columns metric and value."""
+    of_metrics = scores.groupby("metric", sort=False)["value"]
+    rows = [(*about, name, values.mean(), len(values)) for name, values in of_metrics]
     return pd.DataFrame(rows, columns=SCORES)
 
 
@@ -204,9 +188,10 @@ def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> 
 # one field for each metric. ``results_DATE.json`` next to it names the model and the split.
 
 
-def _read_harness(path: Path) -> Log:
-    """The log of one task; ValueError, in one line, if a line is malformed."""
-    samples = _samples(path)
+def _read_harness(path: Path) -> Log | None:
+    """The log of one task, None where the first line is no sample; ValueError if a later one is."""
+    if not (samples := _samples(path)):
+        return None
     named = _STAMPED.fullmatch(path.name)
     task = named["task"] if named else path.name.split(".")[0]
     results = _results(path.with_name(f"results_{named['date']}.json")) if named else {}
@@ -228,28 +213,29 @@ def _read_harness(path: Path) -> Log:
     rows["doc"] = [sample["doc"] for sample in firsts]
     config = _object(results, "configs", task)
     split = _text(config.get("test_split") or config.get("validation_split"))
-    scores = (
+    scores = [
         (f"{name},{_text(sample.get('filter')) or 'none'}", value)
         for sample in samples
         for name, value in _metrics(sample).items()
-    )
+    ]
     about = (HARNESS, _name(results.get("model_name")), task)
-    return Log(*about, split, rows, _scores_table(about, scores))
+    table = pd.DataFrame(scores, columns=["metric", "value"])
+    return Log(*about, split, rows, _scores_table(about, table))
 
 
 def _samples(path: Path) -> list[dict[str, Any]]:
-    samples = []
+    samples: list[dict[str, Any]] = []
     with partitions.opened(path) as stream:
-        lines = stream.read().split("\n")  # not splitlines: it cuts inside JSON texts
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+        lines = [(number, line) for number, line in enumerate(stream, 1) if line.strip()]
+    for number, line in lines:
         try:
             sample = partitions.parse_json(line, dict)
+            if missing := [name for name in _OF_SAMPLE if name not in sample]:
+                raise ValueError(f'no sample of {HARNESS}, it has no "{missing[0]}"')
         except ValueError as error:
+            if not samples:
+                return []
             raise ValueError(f"line {number}: {error}") from error
-        if missing := [name for name in _OF_SAMPLE if name not in sample]:
-            raise ValueError(f'line {number}: no sample of {HARNESS}, it has no "{missing[0]}"')
         samples.append(sample)
     return samples
 
@@ -337,18 +323,23 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
         )
     if not all("input" in _object(sample) for sample in samples):
         raise ValueError(f'a sample of the log of {INSPECT} has no "input": write the log again')
-    epochs: dict[str, list[Mapping[str, Any]]] = {}  # of each question
-    for number, sample in enumerate(samples):
-        epochs.setdefault(str(sample.get("id", number)), []).append(sample)
-    firsts = [of_question[0] for of_question in epochs.values()]
+    keys = [str(sample.get("id", number)) for number, sample in enumerate(samples)]
+    unique: dict[str, Mapping[str, Any]] = {}  # the first epoch of each question
+    for key, sample in zip(keys, samples, strict=True):
+        unique.setdefault(key, sample)
+    firsts = list(unique.values())
     rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
     rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [_text(sample.get("target")) for sample in firsts]
-    scored = [_over_epochs(of_question) for of_question in epochs.values()]
-    rows["score"] = [next(iter(of_question.values()), math.nan) for of_question in scored]
+    pairs = zip(keys, samples, strict=True)
+    scored = [(key, *pair) for key, sample in pairs for pair in _scored(sample).items()]
+    by = ["key", "metric"]
+    means = pd.DataFrame(scored, columns=[*by, "value"]).groupby(by, sort=False, as_index=False)
+    scores = means["value"].mean()
+    first = scores.drop_duplicates("key").set_index("key")["value"]
+    rows["score"] = first.reindex(list(unique)).to_numpy(float)
     rows["metadata"] = [_object(sample.get("metadata")) for sample in firsts]
     named = (INSPECT, _name(about.get("model")), _text(about["task"]).rsplit("/", 1)[-1])
-    scores = (pair for of_question in scored for pair in of_question.items())
     split = _text(_object(about, "dataset").get("split"))
     return Log(*named, split, rows, _scores_table(named, scores))
 
@@ -372,15 +363,6 @@ def _said(content: Any, sample: Mapping[str, Any]) -> str:
     if text.startswith(_ATTACHED):
         return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
     return text
-
-
-def _over_epochs(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The scores of one question by name, means over its epochs."""
-    found: dict[str, list[float]] = {}
-    for sample in samples:
-        for name, value in _scored(sample).items():
-            found.setdefault(name, []).append(value)
-    return {name: _mean(values) for name, values in found.items()}
 
 
 def _scored(sample: Mapping[str, Any]) -> dict[str, float]:
