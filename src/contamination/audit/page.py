@@ -47,18 +47,11 @@ REST = (
 )
 LABELS = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
 LABELS |= {"value": "AUC or share", "share_at_least": "seen, at least", "index": "row"}
-EMPTY = {
-    "audit": ["model", "method", "verdict", "n", "n_comparison", "value", "note"],
-    "audit_verdicts": ["model", "verdict", "says"],
-    "audit_rows": verdict.ROWS,
-    "audit_lists": ["model", "n_listed", "note"],
-    "audit_controls": auditing.CONTROLS,
-}
 
 
 @dataclass(frozen=True)
 class Results:
-    """What an audit found; of one that stopped, what was found until then."""
+    """What an audit found; of one that stopped, what was found until then, which is something."""
 
     audit: Audit
     found: Mapping[str, Mapping[str, Finding]]  # this and the next of ``auditing.run``
@@ -69,10 +62,8 @@ class Results:
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """``auditing.tables_of``, empty where nothing was found."""
-        done = {name: of_model for name, of_model in self.found.items() if of_model}
-        empty = {name: pd.DataFrame(columns=columns) for name, columns in EMPTY.items()}
-        return auditing.tables_of(self.audit, done, self.targets) if done else empty
+        """``auditing.tables_of``."""
+        return auditing.tables_of(self.audit, self.found, self.targets)
 
     @property
     def says(self) -> list[str]:
@@ -130,10 +121,7 @@ class Results:
         """Which parts of an interrupted audit are missing, and how they are had."""
         if not self.stopped:
             return ""
-        parts = [
-            f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
-            for name, methods in self.missing.items()
-        ]
+        parts = [f"{name}: {', '.join(methods)}" for name, methods in self.missing.items()]
         return (
             f"This audit was interrupted ({self.stopped}). This page lacks: "
             f"{'; '.join(parts) or 'no method'}. The verdict is corrected for the methods that "

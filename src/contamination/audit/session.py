@@ -215,7 +215,7 @@ def check_memory(name: str) -> None:
 
 
 def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
-    """The verdict on each model; the page is written, also where the run stops, with what is there.
+    """The verdict on each model; the page is written, of a run that stops with what was found.
 
     Errors as ``auditing.run``.
     """
@@ -223,7 +223,7 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers, stopped = [], ""
+    powers, words, stopped = [], [], ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
@@ -234,8 +234,10 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
         stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))
         raise
     finally:
-        results = page.Results(prepared, found, targets, log, powers, stopped)
-        written = page.write(results, outputs)
-        said = [*results.says, *results.noticed, *(line for one in powers for line in one.lines)]
-        print("\n".join([*said, f"the page: {written}"]), flush=True)
-    return results.words
+        if done := {name: of_model for name, of_model in found.items() if of_model}:
+            results = page.Results(prepared, done, targets, log, powers, stopped)
+            words, lines = results.words, [line for one in powers for line in one.lines]
+            said = [*results.says, *results.noticed, *lines]
+            written = page.write(results, outputs)
+            print("\n".join([*said, f"the page: {written}"]), flush=True)
+    return words
