@@ -260,30 +260,21 @@ def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) 
     Raises:
         ValueError: in one line, with the places that have texts.
     """
-    if place in found:
-        column, rest = place, []
-    elif "," in place:
+    if place not in found and "," in place:
         parts = [texts_at(found, part.strip(), source, option) for part in place.split(",")]
         joined = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
         return pd.Series(joined, found.index, dtype=object)
-    else:
-        column, rest = _split(found, place)
-        if not column:
-            raise ValueError(_no_column(found, place, source, option))
+    names = place.split(".")
+    lengths = range(len(names), 0, -1)  # a column's own name may have a point
+    n = next((n for n in lengths if ".".join(names[:n]) in found), 0)
+    if not n:
+        raise ValueError(_no_column(found, place, source, option))
+    column, rest = ".".join(names[:n]), names[n:]
     values = [_within(value, rest) for value in found[column]]
     if rest and all(value is None for value in values):
         raise ValueError(_no_column(found, place, source, option))
     texts = [_as_text(value, place).strip() for value in values]
     return pd.Series(texts, found.index, dtype=object)
-
-
-def _split(found: pd.DataFrame, place: str) -> tuple[str, list[str]]:
-    """The column that a place begins with, "" if none, and the fields below it."""
-    parts = place.split(".")
-    for n in range(len(parts) - 1, 0, -1):  # a column's own name may have a point
-        if (column := ".".join(parts[:n])) in found:
-            return column, parts[n:]
-    return "", []
 
 
 def _printed(found: pd.DataFrame, place: str) -> str:
