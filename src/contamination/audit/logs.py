@@ -33,7 +33,6 @@ _WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true":
 _MOST_SAID = 3  # scores that the line about a log names
 _OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line of the harness
 _STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
-_FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
 _ATTACHED = "attachment://"
 
 
@@ -42,11 +41,9 @@ class Log:
     """One log of an evaluation; a name is "" where the log has none.
 
     Attributes:
-        rows: one row for each question: ``question`` (the text of the dataset that the model was
-            shown; missing where nothing is known but a prompt that may hold examples), ``shown``
-            (the harness's whole prompt), ``target``, ``score`` (the first metric, NaN without one;
-            of Inspect the mean over epochs), and the dataset's own fields in ``doc`` (the harness,
-            with its ``doc_id``) or ``metadata`` (Inspect).
+        rows: one row for each question: ``target``, ``score`` (the first metric, NaN without one;
+            of Inspect the mean over epochs), and of the harness the dataset's own columns and its
+            ``doc_id``, of Inspect ``question`` (what the user says), ``choices``, ``metadata``.
         scores: ``SCORES``, one row for each metric: its mean over the rows, and their number.
     """
 
@@ -201,16 +198,10 @@ def _read_harness(path: Path) -> Log | None:
     for sample in samples:
         unique.setdefault(f"{sample['doc_id']} {json.dumps(sample['doc'])}", sample)
     firsts = list(unique.values())
-    rows = pd.DataFrame({"shown": [_prompt(sample["arguments"]) for sample in firsts]})
-    asked = _questions([_object(sample["doc"]) for sample in firsts], list(rows["shown"]))
-    if not asked and _object(results.get("n-shot")).get(task) == 0:
-        asked = list(rows["shown"])
-    if asked:
-        rows.insert(0, "question", asked)
-    rows["target"] = [_target(sample) for sample in firsts]
+    rows = pd.DataFrame([_object(sample["doc"]) for sample in firsts])
+    rows["target"] = [_text(sample.get("target")) for sample in firsts]
     rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
     rows["doc_id"] = [sample["doc_id"] for sample in firsts]
-    rows["doc"] = [sample["doc"] for sample in firsts]
     config = _object(results, "configs", task)
     split = _text(config.get("test_split") or config.get("validation_split"))
     scores = [
@@ -248,56 +239,6 @@ def _results(path: Path) -> Mapping[str, Any]:
         return partitions.parse_json(path.read_text(encoding="utf-8"), dict)
     except ValueError as error:
         raise ValueError(f"its results, {path.name}: {reason(error)}") from error
-
-
-def _requests(arguments: Any) -> list[list[Any]]:
-    """The requests of a sample: for each the context, and what is scored or how it is sampled."""
-    return [list(_object(one).values()) for one in _object(arguments).values()]
-
-
-def _prompt(arguments: Any) -> str:
-    """The context of the first request; of a chat what all its messages say."""
-    context = next((request[0] for request in _requests(arguments) if request), "")
-    text = _text(context)  # a list of one text where the model is behind an address
-    if text.startswith("[{"):
-        try:
-            turns = partitions.parse_json(text, list)
-        except ValueError:
-            return text
-        return "\n".join(_text(_object(turn).get("content")) for turn in turns)
-    return text
-
-
-def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> list[str]:
-    """The texts of the dataset that the prompts show verbatim; none where nothing is shown.
-
-    A prompt surrounds them with words of the task, and with examples that are other rows. The
-    fields that every prompt shows are joined in their order there. A field that is part of
-    another one, or too short to be recognised, is left out.
-    """
-    texts: dict[str, list[str]] = {}
-    for name in docs[0]:
-        values = [_text(doc.get(name)).strip() for doc in docs]
-        is_long = sum(map(len, values)) >= _FEWEST_LETTERS * len(values)
-        if is_long and all(text in prompt for text, prompt in zip(values, prompts, strict=True)):
-            texts[name] = values
-    kept: list[str] = []
-    for name in sorted(texts, key=lambda name: -sum(map(len, texts[name]))):
-        longer = [zip(texts[name], texts[other], strict=True) for other in kept]
-        if not any(all(text in other for text, other in pairs) for pairs in longer):
-            kept.append(name)
-    kept.sort(key=lambda name: prompts[0].rfind(texts[name][0]))
-    in_rows = zip(*(texts[name] for name in kept), strict=True)
-    return ["\n".join(filter(None, row)) for row in in_rows]
-
-
-def _target(sample: Mapping[str, Any]) -> str:
-    """The right answer; of options ranked by likelihood, its text."""
-    target, requests = _text(sample.get("target")), _requests(sample["arguments"])
-    is_number = re.fullmatch("[0-9]{1,4}", target) and len(requests) > 1
-    if is_number and int(target) < len(requests) and requests[int(target)]:
-        return _text(requests[int(target)][-1]).strip()
-    return target
 
 
 def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
