@@ -117,13 +117,12 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     assert log.scores[["value", "n"]].to_numpy().tolist() == [[0.5, 6]]  # questions, not samples
 
 
-def test_a_question_in_a_chat_or_stored_apart_is_read(tmp_path):
+def test_a_question_in_a_chat_is_read(tmp_path):
     chat = [{"role": "system", "content": "Be brief."}]
     chat.append(
         {"role": "user", "content": [{"type": "text", "text": ASKED[1]}, {"type": "image"}]}
     )
-    apart = {"input": "attachment://abc", "attachments": {"abc": ASKED[0]}}
-    samples = [inspect_sample(0, "C", **apart, choices=["two", "three"])]
+    samples = [inspect_sample(0, "C", choices=["two", "three"])]
     log = logs.read_log(inspect_log(tmp_path, [*samples, inspect_sample(1, "I", input=chat)]))
     assert log.rows["question"].tolist() == ASKED[:2]
     assert rows.texts_at(log.rows, "question,choices", "x")[0] == f"{ASKED[0]}\ntwo\nthree"

@@ -33,7 +33,6 @@ _WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true":
 _MOST_SAID = 3  # scores that the line about a log names
 _OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line of the harness
 _STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
-_ATTACHED = "attachment://"
 
 
 @dataclass(frozen=True)
@@ -250,8 +249,8 @@ def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
 # The log of a task that Inspect writes as JSON: ``inspect eval ... --log-format json``.
 #
 # One object: eval (the task, its dataset and the model), results (the aggregated scores), and
-# samples with input, target, messages, output and scores, one for each epoch. A long text of a
-# message may be stored apart, under ``attachments``.
+# samples with input, target, messages, output and scores, one for each epoch. Of an input, pictures
+# alone are stored apart.
 
 
 def _read_inspect(found: Mapping[str, Any]) -> Log:
@@ -269,7 +268,7 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     for key, sample in zip(keys, samples, strict=True):
         unique.setdefault(key, sample)
     firsts = list(unique.values())
-    rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
+    rows = pd.DataFrame({"question": [_asked(sample["input"]) for sample in firsts]})
     rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [_text(sample.get("target")) for sample in firsts]
     pairs = zip(keys, samples, strict=True)
@@ -285,25 +284,13 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     return Log(*named, split, rows, _scores_table(named, scores))
 
 
-def _asked(sample: Mapping[str, Any]) -> str:
-    """The question of a sample: its text, or what the user says in its chat."""
-    asked = sample["input"]
-    if isinstance(asked, list):
-        turns = map(_object, asked)
-        asked = [turn.get("content") for turn in turns if turn.get("role") == "user"]
-    return _said(asked, sample)
-
-
-def _said(content: Any, sample: Mapping[str, Any]) -> str:
-    """The text of a message or of its parts."""
-    if isinstance(content, list):
-        return "\n".join(filter(None, [_said(part, sample) for part in content]))
-    if isinstance(content, dict):
-        return _said(content.get("text"), sample)
-    text = content if isinstance(content, str) else ""
-    if text.startswith(_ATTACHED):
-        return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
-    return text
+def _asked(asked: Any) -> str:
+    """A question: its text, or what the user says in its chat, without pictures."""
+    if not isinstance(asked, list):
+        return _text(asked)
+    said = [turn.get("content") for turn in map(_object, asked) if turn.get("role") == "user"]
+    parts = [part for one in said for part in (_list(one) or [one])]
+    return "\n".join(filter(None, (_text(_object(part).get("text", part)) for part in parts)))
 
 
 def _scored(sample: Mapping[str, Any]) -> dict[str, float]:
