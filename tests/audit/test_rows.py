@@ -35,7 +35,6 @@ FOUND = pd.DataFrame(
         "meta.dataset_info.tags": ["a\nb"] * 3,
         "meta.dataset_info.tags.1": ["b"] * 3,
         "messages": ["How many ships?\nTwo.", "", "How many ships?"],
-        "messages.content": ["How many ships?\nTwo.", "", "How many ships?"],
         "messages.1.content": ["Two.", "", ""],
         "shares": ["Ask\nSay"] * 3,
         "choices": ["one\ntwo", "", "three"],

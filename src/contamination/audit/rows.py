@@ -252,9 +252,9 @@ def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) 
     """The texts of one place in each row, without space around them; "" where there is none.
 
     Args:
-        place: a column; a field of one, as "metadata.question", "messages.content" (of every
-            item of a list) or "messages.0.content" (of the first); or several of these, as
-            "question,answer". Texts of several places or items are joined by line breaks.
+        place: a column; a field of one, as "metadata.question" or "messages.0.content" (of the
+            first item of a list); or several of these, as "question,answer". Texts of several
+            places or items are joined by line breaks.
         option: what names the place, for the message.
 
     Raises:
@@ -287,18 +287,13 @@ def _printed(found: pd.DataFrame, place: str) -> str:
 
 
 def _within(value: Any, fields: Sequence[str]) -> Any:
-    """What a row holds under these fields; None if it has no such field."""
-    if not fields:
-        return value
-    first, rest = fields[0], fields[1:]
-    if isinstance(value, dict):
-        return _within(value.get(first), rest)
-    if not isinstance(value, list):
-        return None
-    if first.isdigit():
-        return _within(value[int(first)], rest) if int(first) < len(value) else None
-    items = [_within(item, fields) for item in value]
-    return None if all(item is None for item in items) else items
+    """What a row holds under these fields, of lists by number; None if it has no such field."""
+    for name in fields:
+        if isinstance(value, list):
+            value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _as_text(value: Any, place: str) -> str:
