@@ -9,7 +9,7 @@ row; where nothing was seen, suspected rows may be longer than comparison rows. 
 audit by one method, decided as ``contamination.audit.decision`` decides it.
 
 Writes ``docs/audit_simulation.csv`` (every setting) and ``src/contamination/audit/noticed.csv``
-(what an audit quotes: how often a share of rows seen so many times is noticed).
+(what an audit quotes: how often a third of the rows seen so many times is noticed).
 """
 
 from __future__ import annotations
@@ -178,15 +178,15 @@ PARTS = {"made": simulate_made} | {
 
 
 def noticed_table(simulated: pd.DataFrame) -> pd.DataFrame:
-    """What the package carries of ``docs/audit_simulation.csv``.
+    """What the package carries of ``docs/audit_simulation.csv``: a third of the rows was seen.
 
     Returns:
-        method, model (its size), n, n_comparison, share (0 to 1, of the suspected rows that were
-        seen), copies, n_draws and noticed, the share of simulated audits whose test rejects.
+        method, n, n_comparison, copies, lowest and highest: the share of simulated audits whose
+        test rejects, over the sizes of models.
     """
-    found = simulated[simulated["copies"].gt(0)].rename(columns={"scores": "model"})
-    columns = ["method", "model", "n", "n_comparison", "share", "copies", "n_draws", "shown"]
-    return found[columns].rename(columns={"shown": "noticed"}).reset_index(drop=True)
+    third = simulated[simulated["copies"].gt(0) & (simulated["share"] - 1 / 3).abs().lt(0.01)]
+    by = third.groupby(["method", "n", "n_comparison", "copies"], sort=False)["shown"]
+    return by.agg(lowest="min", highest="max").reset_index().astype({"copies": int})
 
 
 def main() -> None:

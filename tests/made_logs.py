@@ -24,13 +24,13 @@ def write_lines(path, samples):
     return str(path)
 
 
-def harness_log(folder, samples=None, has_results=True, n_shot=0, task="harbour"):
+def harness_log(folder, samples=None, has_results=True, task="harbour"):
     """The file of samples; next to it the results."""
     samples = samples or [harness_sample(k, float(k < 2)) for k in range(6)]
     path = folder / f"samples_{task}_{DATE}.jsonl"
     if has_results:
         told = {"exact_match,none": 1 / 3, "exact_match_stderr,none": 0.2}
-        results = {"results": {task: {"alias": task} | told}, "n-shot": {task: n_shot}}
+        results = {"results": {task: {"alias": task} | told}}
         results |= {"configs": {task: {"test_split": "validation"}}, "model_name": "some/model"}
         results |= {"n-samples": {task: {"original": 6, "effective": 6}}}
         folder.mkdir(exist_ok=True, parents=True)

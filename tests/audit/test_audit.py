@@ -11,7 +11,7 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.audit import auditing, completing, internals, local_models, options, plan
+from contamination.audit import auditing, internals, local_models, options, plan
 from contamination.audit.finding import Target
 from contamination.audit.instrument import TEXTS
 from contamination.audit.settings import Settings
@@ -22,6 +22,8 @@ from contamination.lab.grammar import BENCHMARKS, draw_groups
 from contamination.models import local
 from contamination.models.chat import ChatError
 from contamination.models.local import load_causal_lm
+from contamination.replication import completions
+from contamination.replication.instructions import INSTRUCT
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
@@ -549,7 +551,7 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
     monkeypatch.setattr(local, "refuse_longer", lambda lm, n, what: lengths.append(n))
     for template in (message, "{{ bos_token }}" + message):
         lm.tokenizer.chat_template = template
-        completing.generate_completions(prepared().told, lm, ["abc"], n_tokens=2)
+        completions.by_local_model(lm, ["abc"], 2, INSTRUCT)
     assert lengths == [1 + 3 + 2] * 2
 
 

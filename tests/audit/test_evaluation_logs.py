@@ -73,38 +73,16 @@ def test_a_compressed_log_is_read_too(tmp_path):
 # lm-evaluation-harness
 
 
-def test_the_text_is_what_the_prompt_shows_of_the_dataset_without_examples_and_template(tmp_path):
-    """Examples of a prompt are other rows: an audit of them would ask about the wrong ones."""
-
-    def sample(k):
-        passage = f"Town {k} lies at the sea, and its harbour is old."
-        doc = {"title": "Towns", "passage": passage, "question": ASKED[k], "part": ASKED[k][:20]}
-        asked = f"{passage}\nQuestion: {ASKED[k]}\nAnswer:"
-        sent = {"arg_0": f"{ASKED[k - 1]}\nAnswer: two\n\n{asked}", "arg_1": {}}
-        doc["answer"] = "Two ships came in on this Monday."
-        return harness_sample(k, 1.0, doc=doc, arguments={"gen_args_0": sent})
-
-    samples = [sample(k) for k in range(6)]
-    log = logs.read_log(harness_log(tmp_path, samples, n_shot=1))
-    assert log.rows["question"][2].split("\n") == [samples[2]["doc"]["passage"], ASKED[2]]
-    assert log.rows["shown"][2].startswith(ASKED[1])
-    assert log.names == ["harbour", "validation"]
-    assert rows.texts_at(log.rows, "doc.answer", "x").tolist() == [samples[0]["doc"]["answer"]] * 6
-
-
-@pytest.mark.parametrize(("n_shot", "is_taken"), [(0, True), (5, False)])
-def test_where_the_prompt_shows_no_field_the_whole_prompt_is_the_text_unless_it_has_examples(
-    tmp_path, n_shot, is_taken
-):
-    samples = [harness_sample(k, 1.0, doc={"q": ASKED[k].upper()}) for k in range(6)]
-    source = harness_log(tmp_path, samples, n_shot=n_shot)
+def test_the_rows_of_the_harness_have_the_columns_of_the_dataset(tmp_path):
+    docs = [{"passage": f"Town {k} lies at the sea.", "q": ASKED[k]} for k in range(6)]
+    samples = [harness_sample(k, 1.0, doc=docs[k]) for k in range(6)]
+    source = harness_log(tmp_path, samples)
     log = logs.read_log(source)
-    assert ("question" in log.rows) == is_taken
-    if is_taken:
-        assert log.rows["question"][0] == f"Question: {ASKED[0]}\nAnswer:"
-    else:
-        with pytest.raises(ValueError, match=r"name one of shown, .* or a field of one, by --text"):
-            rows.text_column(log.rows, source)
+    assert log.names == ["harbour", "validation"]
+    joined = rows.texts_at(log.rows, "passage,q", source)
+    assert joined[2].split("\n") == [docs[2]["passage"], ASKED[2]]
+    with pytest.raises(ValueError, match=r"name one of passage, q, .* by --text"):
+        rows.text_column(log.rows, source)
 
 
 def test_a_question_with_several_filters_is_one_row_and_each_filter_has_its_score(tmp_path):
@@ -117,24 +95,6 @@ def test_a_question_with_several_filters_is_one_row_and_each_filter_has_its_scor
     assert len(log.rows) == 6 and log.rows["score"].sum() == 1
     assert log.scores["metric"].tolist() == ["exact_match,strict", "exact_match,loose"]
     assert log.scores["value"].tolist() == pytest.approx([1 / 6, 0.5])
-
-
-def test_the_right_one_of_options_ranked_by_likelihood_is_its_text(tmp_path):
-    asked = "Question: Where is it?\nAnswer:"
-    sent = {f"gen_args_{n}": {"arg_0": asked, "arg_1": f" {word}"} for n, word in enumerate("ab")}
-    likely = [[["-7.5", "False"]], [["-3.25", "True"]]]
-    sample = harness_sample(0, 1.0, "acc", arguments=sent, resps=likely, target="1")
-    log = logs.read_log(harness_log(tmp_path, [sample]))
-    assert log.rows[["target", "shown"]].iloc[0].tolist() == ["b", asked]
-
-
-def test_a_chat_is_read_without_its_json(tmp_path):
-    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASKED[0]}]
-    for context in (json.dumps(turns), [json.dumps(turns)]):
-        sent = {"gen_args_0": {"arg_0": context, "arg_1": {}}}
-        log = logs.read_log(harness_log(tmp_path, [harness_sample(0, 1.0, arguments=sent)]))
-        assert log.rows["question"][0] == ASKED[0]
-        assert log.rows["shown"][0] == f"Be brief.\n{ASKED[0]}"
 
 
 def test_without_the_results_the_score_is_the_mean_of_the_samples(tmp_path):
@@ -157,13 +117,12 @@ def test_epochs_of_a_question_are_one_row_with_their_mean(tmp_path):
     assert log.scores[["value", "n"]].to_numpy().tolist() == [[0.5, 6]]  # questions, not samples
 
 
-def test_a_question_in_a_chat_or_stored_apart_is_read(tmp_path):
+def test_a_question_in_a_chat_is_read(tmp_path):
     chat = [{"role": "system", "content": "Be brief."}]
     chat.append(
         {"role": "user", "content": [{"type": "text", "text": ASKED[1]}, {"type": "image"}]}
     )
-    apart = {"input": "attachment://abc", "attachments": {"abc": ASKED[0]}}
-    samples = [inspect_sample(0, "C", **apart, choices=["two", "three"])]
+    samples = [inspect_sample(0, "C", choices=["two", "three"])]
     log = logs.read_log(inspect_log(tmp_path, [*samples, inspect_sample(1, "I", input=chat)]))
     assert log.rows["question"].tolist() == ASKED[:2]
     assert rows.texts_at(log.rows, "question,choices", "x")[0] == f"{ASKED[0]}\ntwo\nthree"

@@ -42,21 +42,14 @@ def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     assert len(found["evidence"]) == len(METHODS) + 1
 
 
-@pytest.mark.parametrize("error", [ChatError("the key is refused"), KeyboardInterrupt()])
-def test_an_audit_that_stops_at_once_leaves_a_page_too(tmp_path, monkeypatch, error):
-    def stopped(*_):
-        raise error
-
-    monkeypatch.setattr(auditing, "run", stopped)
-    assert command_line.main([*WORDS, "--output", str(tmp_path)]) in (2, 130)
-    assert "every method" in (tmp_path / "verdict.html").read_text()
-
-
-def test_a_signal_to_end_leaves_a_page(tmp_path, monkeypatch):
+def test_a_signal_to_end_is_an_interruption_and_before_the_first_method_leaves_no_page(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(auditing, "run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     before = signal.getsignal(signal.SIGTERM)
     assert command_line.main([*WORDS, "--output", str(tmp_path)]) == 130
-    assert "interrupted (by hand)" in (tmp_path / "verdict.html").read_text()
+    assert capsys.readouterr().err == "error: interrupted; what was answered is kept\n"
+    assert not (tmp_path / "verdict.html").exists()
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -5,70 +5,50 @@ from itertools import product
 
 import pandas as pd
 import pytest
-from notebook_files import ROOT
+from notebook_files import ROOT, script
 
 from contamination.audit import power
 from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 
 
-def a_table():
-    rows = [
-        (MIN_K, model, n, m, share, copies, 100, noticed_ + (model == "large") / 10)
-        for model in ("small", "large")
-        for n, m in ((30, 20), (60, 60))
-        for share in (0.1, 0.3333)
-        for copies, noticed_ in ((16, 0.8), (4, 0.3), (1, 0.1))
-    ]
-    columns = ["method", "model", "n", "n_comparison", "share", "copies", "n_draws", "noticed"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 @pytest.mark.parametrize(
-    ("n", "m", "sizes"), [(60, 60, (60, 60)), (400, 90, (60, 60)), (59, 30, (30, 20)), (29, 60, ())]
+    ("n", "m", "sizes"), [(60, 60, (60, 60)), (400, 90, (60, 60)), (59, 30, (30, 20))]
 )
-def test_the_largest_sizes_that_are_not_above_ones_own_are_taken(n, m, sizes):
-    found = power.of_sizes(a_table(), MIN_K, n, m)
-    assert {*zip(found["n"], found["n_comparison"], strict=True)} == ({sizes} if sizes else set())
-
-
-def test_the_sentence_gives_the_range_over_models_for_a_third_of_the_rows():
-    said = power.describe(a_table(), MIN_K, 60, 60)
-    assert (
-        "seen sixteen times in 80 to 90 %, four times in 30 to 40 % and once in 10 to 20 %" in said
+def test_the_largest_sizes_that_are_not_above_ones_own_are_quoted(n, m, sizes):
+    rows = [
+        (MIN_K, *size, copies, noticed, noticed + 0.1 * (copies > 1))
+        for size in ((30, 20), (60, 60))
+        for copies, noticed in ((16, 0.8), (4, size[0] / 200), (1, 0.1))
+    ]
+    columns = ["method", "n", "n_comparison", "copies", "lowest", "highest"]
+    table = pd.DataFrame(rows, columns=columns)
+    assert power.describe(table, MIN_K, n, m) == (
+        f"{MIN_K}, {sizes[0]} rows and {sizes[1]} comparison rows: seen sixteen times in 80 to "
+        f"90 %, four times in {sizes[0] / 2:.0f} to {sizes[0] / 2 + 10:.0f} % and once in 10 % of "
+        "audits."
     )
-    assert said.startswith(f"{MIN_K}, 60 rows and 60 comparison rows: seen ")
-    assert "not measured" in power.describe(a_table(), MIN_K, 10, 60)
-    assert "not measured" in power.describe(a_table(), "no method", 60, 60)
-
-
-def test_the_table_of_the_package_has_every_setting_once():
-    table = storage.read_csv(power.PATH)
-    keys = ["method", "model", "n", "n_comparison", "share", "copies"]
-    assert not table.duplicated(keys).any() and table["noticed"].between(0, 1).all()
-    assert {*table["method"]} == {DCQ, REPLICATION, RANKING, MIN_K} and table[
-        "model"
-    ].nunique() == 2
+    assert "not measured" in power.describe(table, MIN_K, 29, m)
+    assert "not measured" in power.describe(table, "no method", n, m)
 
 
 PAGE = (ROOT / "docs/audit.md").read_text()
 
 
 def test_the_page_has_the_numbers_of_the_simulation():
-    table = storage.read_csv(power.PATH)
-    of_min_k = table[table["method"].eq(MIN_K)]
+    simulated = storage.read_csv(ROOT / "docs/audit_simulation.csv")
+    of_min_k = simulated[simulated["method"].eq(MIN_K) & simulated["copies"].gt(0)]
     for (n, m), share in product(((30, 20), (60, 60), (90, 180)), (0.1, 1 / 3, 2 / 3)):
         rows = of_min_k[of_min_k["n"].eq(n) & of_min_k["n_comparison"].eq(m)]
         rows = rows[(rows["share"] - share).abs() < 0.01]
         cells = [
-            " / ".join(f"{100 * one:.0f}" for one in rows.loc[rows["copies"].eq(c), "noticed"])
+            " / ".join(f"{100 * one:.0f}" for one in rows.loc[rows["copies"].eq(c), "shown"])
             for c in (16, 4, 1)
         ]
         assert f"| {n}, {m} | {100 * share:.0f} % | {' % | '.join(cells)} % |" in PAGE
-    simulated = storage.read_csv(ROOT / "docs/audit_simulation.csv")
-    exposed = simulated[simulated["copies"].gt(0)].rename(columns={"scores": "model"})
-    exposed = exposed.rename(columns={"shown": "noticed"})[[*table]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(exposed, table, check_dtype=False)
+    quoted = script("audit_simulation").noticed_table(simulated)
+    assert {*quoted["method"]} == {DCQ, REPLICATION, RANKING, MIN_K} and len(quoted) == 4 * 3 * 3
+    pd.testing.assert_frame_equal(storage.read_csv(power.PATH), quoted, check_dtype=False)
     null = simulated[simulated["share"].eq(0)]
     made = null.loc[null["scores"].eq("made"), "shown"]
     assert f"in {100 * made.mean():.1f} % of these audits on average" in PAGE

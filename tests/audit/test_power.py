@@ -34,7 +34,7 @@ def test_power_is_for_models_that_can_be_trained():
     told = {"data": {"dataset": "a"}, "power": True}
     served = {"names": ["m"], "base_url": "http://127.0.0.1:9/v1"}
     with pytest.raises(ValueError, match="power trains copies of a local model"):
-        Settings.read(told | {"model": served}).check()
+        Settings.read(told | {"model": served})
 
 
 def test_a_copy_has_learned_its_texts_and_the_model_is_as_it_was(tiny_folder):  # noqa: F811

@@ -1,7 +1,6 @@
 """Where the texts of a file are, which rows are left out, and how each is said."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -36,7 +35,6 @@ FOUND = pd.DataFrame(
         "meta.dataset_info.tags": ["a\nb"] * 3,
         "meta.dataset_info.tags.1": ["b"] * 3,
         "messages": ["How many ships?\nTwo.", "", "How many ships?"],
-        "messages.content": ["How many ships?\nTwo.", "", "How many ships?"],
         "messages.1.content": ["Two.", "", ""],
         "shares": ["Ask\nSay"] * 3,
         "choices": ["one\ntwo", "", "three"],
@@ -110,7 +108,7 @@ def test_a_nested_text_is_printed_under_its_own_name_in_both_files(tmp_path):
     found, unseen = rows.load_with_comparison(data, files[1], 100, 0)
     assert found.columns == unseen.columns == ("question", "mark")
     assert found.instances[0].startswith("question: How many") and "\nmark: 1" in found.instances[0]
-    joined = replace(data, text_columns=["info.question,info.answer"])
+    joined = data.model_copy(update={"text_columns": ["info.question,info.answer"]})
     found, _ = rows.load_with_comparison(joined, "", 100, 0)
     assert (
         found.instances[0].startswith("text: How many") and "?\nTwo of them." in found.passages[0]

@@ -343,7 +343,7 @@ def test_released_problems_serve_where_no_file_is_named(base, checkpoints):
     assert n["GSM-hard"] > 1300 and kept["n_left_out"]["GSM-i"] == 0
     # MATH is on the hub only; TabMWP, clearly of another kind as well, stands for it.
     assert checked.topic == "TabMWP" and "MATH" not in checked.problems
-    few = pairs.check_pairs(dataclasses.replace(mine, n_questions=20)).problems
+    few = pairs.check_pairs(mine.model_copy(update={"n_questions": 20})).problems
     rows = {name: set(checked.problems[name]["question"]) for name in checked.problems}
     assert all(len(few[name]) <= 20 and set(few[name]["question"]) <= rows[name] for name in few)
     places = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import nbformat
 import pytest
 import yaml
@@ -146,14 +144,12 @@ def test_exactly_one_parameters_cell(tmp_path):
 # What part C is told of one's own model and data
 
 
-@dataclass(frozen=True)
 class Own(OwnSettings):
     target_model: str = setting("", "folder or hub id")
     columns: list[str] = setting(["text"], "columns of an instance")
     rate: float = setting(0.5, "a share")
 
 
-@dataclass(frozen=True)
 class OwnAndMore(Own):
     dry_run: bool = setting(False, "only say what would be asked")
 

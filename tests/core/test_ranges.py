@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import pytest
@@ -81,8 +80,9 @@ def declared_everywhere():
             (type_name,) = (each for each, kind in TYPES.items() if kind == field.annotation)
             yield path.stem, name, type_name, field.description
     for kind in CLASSES:
-        for field in dataclasses.fields(kind):
-            yield kind.__name__, field.name, field.type, field.metadata["comment"]
+        for name, field in kind.model_fields.items():
+            type_name = next((each for each, its in TYPES.items() if its == field.annotation), "")
+            yield kind.__name__, name, type_name, field.description
 
 
 def test_every_number_and_every_notebook_s_dictionary_has_a_rule():

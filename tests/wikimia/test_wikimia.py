@@ -327,7 +327,7 @@ def test_the_builder_writes_each_set_with_its_counts_and_baselines(tmp_path, mon
     pages[2]["revisions"]["2024-01-01T00:00:00Z"] = words(9)
     monkeypatch.setenv("SCRIPTED_KEY", "a key for the scripted server")
     with ScriptedServer(script) as server:
-        settings = Settings.read_checked(
+        settings = Settings.read(
             CATEGORIES
             | {"lengths": [4, 500], "n_permutations": 1, "output_folder": str(tmp_path / "out")}
             | {"paraphrase_base_url": server.base_url, "paraphrase_model": MODEL}
@@ -376,7 +376,7 @@ def test_the_ready_parameter_file_holds_the_defaults():
     values = load_parameter_file(ROOT / "params/full/wikimia.yaml")
     defaults = Settings(**{name: values[name] for name in CATEGORIES})
     # An address tells where a model would be asked; none is named.
-    assert Settings.read_checked(values | {"paraphrase_base_url": ""}, "") == defaults
+    assert Settings.read(values | {"paraphrase_base_url": ""}, "") == defaults
     assert values["paraphrase_model"] == ""
 
 
@@ -397,7 +397,7 @@ def test_the_ready_parameter_file_holds_the_defaults():
 )
 def test_a_wrong_value_is_one_line(changed, message):
     with pytest.raises(ParameterError, match=message):
-        Settings.read_checked(CATEGORIES | changed, "file.yaml")
+        Settings.read(CATEGORIES | changed, "file.yaml")
 
 
 def test_nobody_crawls_without_saying_who(tmp_path, capsys):

@@ -38,7 +38,6 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
     Raises:
         ValueError, FileNotFoundError: in one line.
     """
-    told.check()
     if told.replication.human_labels:
         read.read_labels(told.replication.human_labels)
     if told.model.log_probs:

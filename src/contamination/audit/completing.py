@@ -20,7 +20,6 @@ from contamination.audit.settings import JUDGE, MODEL, Settings
 from contamination.core.overlap import normalised
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.models.judging import ask_judge
-from contamination.models.local import CausalLM
 from contamination.replication import algorithms, completions, decisions, instructions
 from contamination.replication.instructions import GUIDED, JUDGE_PROMPTS
 
@@ -29,23 +28,6 @@ COMPLETED = ["index", "rows", "instruction", "first_piece", "second_piece", "com
 COMPLETED += ["status", "verdict"]
 NO_ANSWER = "empty, or the same for most"  # as a status
 FEWEST_REPEATS = 3  # prompts that got the same text, from which on it is no answer
-
-
-def generate_completions(
-    told: Settings,
-    place: Endpoint | CausalLM,
-    prompts: Sequence[str],
-    form: str = instructions.INSTRUCT,
-    n_tokens: int = 0,
-) -> pd.DataFrame:
-    """Text and status of every completion; a local model gets instructions in its template.
-
-    A local model writes at most ``n_tokens`` of them.
-    """
-    if isinstance(place, Endpoint):
-        requests = completion_requests(prompts, told)
-        return completions.by_chat(place, requests, **told.paying(MODEL))
-    return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
 def with_judge(scored: pd.DataFrame, told: Settings) -> pd.DataFrame:
@@ -126,14 +108,15 @@ def _of_target(
 ) -> pd.DataFrame:
     """Text and status of a completion of every prompt, then of ``more``."""
     if isinstance(target.place, Endpoint):
-        return generate_completions(audit.told, target.place, [*prompts["prompt"], *more])
+        requests = completion_requests([*prompts["prompt"], *more], audit.told)
+        return completions.by_chat(target.place, requests, **audit.told.paying(MODEL))
     tokenizer = target.place.tokenizer
     # No longer than the longest second piece: what follows is not compared.
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
     form = instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE
     texts = [*prompts["prompt" if tokenizer.chat_template else "continued"], *more]
     n_tokens = min(audit.told.replication.completion_tokens, longest + 8)
-    return generate_completions(audit.told, target.place, texts, form, n_tokens)
+    return completions.by_local_model(target.place, texts, n_tokens, form)
 
 
 def cheat_rows(

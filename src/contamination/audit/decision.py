@@ -21,8 +21,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import stats
@@ -180,66 +178,45 @@ def auc_interval(value: float, n_seen: int, n_other: int) -> tuple[float, float]
     return float(low), float(high)
 
 
-@dataclass(frozen=True, eq=False)
 class Comparison:
-    """One score of suspected and comparison rows, ready to be tested; both kinds are there."""
+    """One score of suspected and comparison rows, tested.
 
-    scores: np.ndarray  # higher means more likely seen, finite, (n_rows,)
-    is_suspected: np.ndarray  # False for comparison rows, (n_rows,)
-    features: np.ndarray  # what may explain a score without memory, (n_rows, n_features)
-    seed: int = 0
-    n_redeals: int = N_REDEALS
+    Attributes:
+        n, n_comparison: numbers of rows.
+        values: scores less what the features explain, (n_rows,).
+        auc: AUC of suspected against comparison rows, of these values.
+        text_auc: that of the text index: how far the features alone tell the two files apart.
+        conformal: conformal p-value of each suspected row, in their order, (n,).
+        p_values: as :func:`redeal_p`.
+    """
 
-    @cached_property
-    def values(self) -> np.ndarray:
-        """Scores less what the features explain."""
-        return adjusted(self.scores, self.features)
+    def __init__(
+        self,
+        scores: np.ndarray,
+        is_suspected: np.ndarray,
+        features: np.ndarray,
+        seed: int = 0,
+        n_redeals: int = N_REDEALS,
+    ) -> None:
+        """Scores are finite, (n_rows,), and higher means more likely seen; both kinds are there.
 
-    @cached_property
-    def index(self) -> np.ndarray:
-        """The text index."""
-        return text_index(self.is_suspected, self.features)
-
-    @cached_property
-    def n(self) -> int:
-        """Number of suspected rows."""
-        return int(self.is_suspected.sum())
-
-    @cached_property
-    def n_comparison(self) -> int:
-        """Number of comparison rows."""
-        return int((~self.is_suspected).sum())
-
-    @cached_property
-    def auc(self) -> float:
-        """AUC of suspected against comparison rows, of the adjusted scores."""
-        return auc(self.values, self.is_suspected)
-
-    @cached_property
-    def text_auc(self) -> float:
-        """AUC of the text index: how far the features alone tell the two files apart."""
-        return auc(self.index, self.is_suspected)
-
-    @cached_property
-    def p_values(self) -> tuple[float, float]:
-        """As :func:`redeal_p`."""
-        return self._p_without(0)
+        ``features`` may explain a score without memory, (n_rows, n_features).
+        """
+        self.is_suspected, self.seed, self.n_redeals = is_suspected, seed, n_redeals
+        self.n, self.n_comparison = int(is_suspected.sum()), int((~is_suspected).sum())
+        self.values, index = adjusted(scores, features), text_index(is_suspected, features)
+        self.auc, self.text_auc = auc(self.values, is_suspected), auc(index, is_suspected)
+        self.conformal = conformal_p(self.values[is_suspected], self.values[~is_suspected])
+        self._strata = strata_of(index)
+        order = np.argsort(-self.values, kind="stable")
+        self._highest = order[is_suspected[order]]  # places of the suspected rows, from the highest
+        self.p_values = self._p_without(0)
 
     def _p_without(self, n_left_out: int) -> tuple[float, float]:
         kept = np.ones(len(self.values), bool)
         kept[self._highest[:n_left_out]] = False
         parts = self.values[kept], self.is_suspected[kept], self._strata[kept]
         return redeal_p(*parts, self.n_redeals, self.seed)
-
-    @cached_property
-    def _strata(self) -> np.ndarray:
-        return strata_of(self.index)
-
-    @cached_property
-    def _highest(self) -> np.ndarray:
-        """Places of the suspected rows, the highest first."""
-        order = np.argsort(-self.values, kind="stable")
-        return order[self.is_suspected[order]]
 
     def n_seen_at_least(self, level: float = ALPHA) -> int:
         """Lower bound, with confidence 1 - level, on the number of suspected rows that were seen.
@@ -273,12 +250,6 @@ class Comparison:
             p, _ = redeal_p(shifted, self.is_suspected, self._strata, N_SEARCHED, self.seed)
             low, high = (middle, high) if p <= level else (low, middle)
         return round(high, 2)
-
-    @cached_property
-    def conformal(self) -> np.ndarray:
-        """Conformal p-value of each suspected row, in their order; (n,)."""
-        suspected = self.is_suspected
-        return conformal_p(self.values[suspected], self.values[~suspected])
 
     def listed(self, rate: float) -> np.ndarray:
         """Which suspected rows a list names with a false-discovery rate of ``rate``; (n,)."""

@@ -162,7 +162,7 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
     for split in data.splits or [data.split]:
         sets: Sequence[Any] = audit.sets
         if split != data.first_split:
-            of_split = dataclasses.replace(data, split=split, splits=[])
+            of_split = data.model_copy(update={"split": split, "splits": []})
             both = load_with_comparison(of_split, audit.told.comparison, n, audit.told.seed)
             sets = [rows for rows in both if rows is not None]
         texts = [text for rows in sets for text in audit.scored_texts(rows.head(n))]

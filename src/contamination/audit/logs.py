@@ -14,7 +14,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,8 +33,6 @@ _WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "no": 0.0, "true":
 _MOST_SAID = 3  # scores that the line about a log names
 _OF_SAMPLE = ("doc_id", "doc", "arguments", "resps")  # fields of every line of the harness
 _STAMPED = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
-_FEWEST_LETTERS = 16  # a shorter field is in a prompt by chance
-_ATTACHED = "attachment://"
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,9 @@ class Log:
     """One log of an evaluation; a name is "" where the log has none.
 
     Attributes:
-        rows: one row for each question: ``question`` (the text of the dataset that the model was
-            shown; missing where nothing is known but a prompt that may hold examples), ``shown``
-            (the harness's whole prompt), ``target``, ``score`` (the first metric, NaN without one;
-            of Inspect the mean over epochs), and the dataset's own fields in ``doc`` (the harness,
-            with its ``doc_id``) or ``metadata`` (Inspect).
+        rows: one row for each question: ``target``, ``score`` (the first metric, NaN without one;
+            of Inspect the mean over epochs), and of the harness the dataset's own columns and its
+            ``doc_id``, of Inspect ``question`` (what the user says), ``choices``, ``metadata``.
         scores: ``SCORES``, one row for each metric: its mean over the rows, and their number.
     """
 
@@ -82,7 +78,7 @@ def read_log(source: str) -> Log | None:
     try:
         log = None
         if endings.endswith((".jsonl", ".jsonl.gz")):
-            log = _lines(path)
+            log = _read_harness(path)
         elif endings.endswith((".json", ".json.gz")):
             log = _one_object(path)
     except UnicodeDecodeError:
@@ -105,16 +101,6 @@ def describe_log(source: str, log: Log) -> str:
         f"{source}: a log of {log.tool}, task {one_line(log.task)}{of_model}; "
         f"{', '.join(said) or 'it has no score'}"
     )
-
-
-def _lines(path: Path) -> Log | None:
-    with partitions.opened(path) as stream:
-        first = next(filter(str.strip, stream), "")
-    try:
-        is_log = {*_OF_SAMPLE} <= {*partitions.parse_json(first, dict)}
-    except ValueError:
-        return None
-    return _read_harness(path) if is_log else None
 
 
 def _one_object(path: Path) -> Log | None:
@@ -184,16 +170,10 @@ def _scores_in(values: Mapping[Any, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
-def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> pd.DataFrame:
-    """``Log.scores`` from tool, model and task, and from metric and score of each sample."""
-    found: dict[str, list[float]] = {}
-    for name, value in scores:
-        found.setdefault(name, []).append(value)
-    rows = [(*about, name, _mean(values), len(values)) for name, values in found.items()]
+def _scores_table(about: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
+    """``Log.scores`` from tool, model and task, and from the columns metric and value."""
+    of_metrics = scores.groupby("metric", sort=False)["value"]
+    rows = [(*about, name, values.mean(), len(values)) for name, values in of_metrics]
     return pd.DataFrame(rows, columns=SCORES)
 
 
@@ -204,9 +184,10 @@ def _scores_table(about: Sequence[str], scores: Iterable[tuple[str, float]]) -> 
 # one field for each metric. ``results_DATE.json`` next to it names the model and the split.
 
 
-def _read_harness(path: Path) -> Log:
-    """The log of one task; ValueError, in one line, if a line is malformed."""
-    samples = _samples(path)
+def _read_harness(path: Path) -> Log | None:
+    """The log of one task, None where the first line is no sample; ValueError if a later one is."""
+    if not (samples := _samples(path)):
+        return None
     named = _STAMPED.fullmatch(path.name)
     task = named["task"] if named else path.name.split(".")[0]
     results = _results(path.with_name(f"results_{named['date']}.json")) if named else {}
@@ -216,40 +197,35 @@ def _read_harness(path: Path) -> Log:
     for sample in samples:
         unique.setdefault(f"{sample['doc_id']} {json.dumps(sample['doc'])}", sample)
     firsts = list(unique.values())
-    rows = pd.DataFrame({"shown": [_prompt(sample["arguments"]) for sample in firsts]})
-    asked = _questions([_object(sample["doc"]) for sample in firsts], list(rows["shown"]))
-    if not asked and _object(results.get("n-shot")).get(task) == 0:
-        asked = list(rows["shown"])
-    if asked:
-        rows.insert(0, "question", asked)
-    rows["target"] = [_target(sample) for sample in firsts]
+    rows = pd.DataFrame([_object(sample["doc"]) for sample in firsts])
+    rows["target"] = [_text(sample.get("target")) for sample in firsts]
     rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
     rows["doc_id"] = [sample["doc_id"] for sample in firsts]
-    rows["doc"] = [sample["doc"] for sample in firsts]
     config = _object(results, "configs", task)
     split = _text(config.get("test_split") or config.get("validation_split"))
-    scores = (
+    scores = [
         (f"{name},{_text(sample.get('filter')) or 'none'}", value)
         for sample in samples
         for name, value in _metrics(sample).items()
-    )
+    ]
     about = (HARNESS, _name(results.get("model_name")), task)
-    return Log(*about, split, rows, _scores_table(about, scores))
+    table = pd.DataFrame(scores, columns=["metric", "value"])
+    return Log(*about, split, rows, _scores_table(about, table))
 
 
 def _samples(path: Path) -> list[dict[str, Any]]:
-    samples = []
+    samples: list[dict[str, Any]] = []
     with partitions.opened(path) as stream:
-        lines = stream.read().split("\n")  # not splitlines: it cuts inside JSON texts
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+        lines = [(number, line) for number, line in enumerate(stream, 1) if line.strip()]
+    for number, line in lines:
         try:
             sample = partitions.parse_json(line, dict)
+            if missing := [name for name in _OF_SAMPLE if name not in sample]:
+                raise ValueError(f'no sample of {HARNESS}, it has no "{missing[0]}"')
         except ValueError as error:
+            if not samples:
+                return []
             raise ValueError(f"line {number}: {error}") from error
-        if missing := [name for name in _OF_SAMPLE if name not in sample]:
-            raise ValueError(f'line {number}: no sample of {HARNESS}, it has no "{missing[0]}"')
         samples.append(sample)
     return samples
 
@@ -264,56 +240,6 @@ def _results(path: Path) -> Mapping[str, Any]:
         raise ValueError(f"its results, {path.name}: {reason(error)}") from error
 
 
-def _requests(arguments: Any) -> list[list[Any]]:
-    """The requests of a sample: for each the context, and what is scored or how it is sampled."""
-    return [list(_object(one).values()) for one in _object(arguments).values()]
-
-
-def _prompt(arguments: Any) -> str:
-    """The context of the first request; of a chat what all its messages say."""
-    context = next((request[0] for request in _requests(arguments) if request), "")
-    text = _text(context)  # a list of one text where the model is behind an address
-    if text.startswith("[{"):
-        try:
-            turns = partitions.parse_json(text, list)
-        except ValueError:
-            return text
-        return "\n".join(_text(_object(turn).get("content")) for turn in turns)
-    return text
-
-
-def _questions(docs: Sequence[Mapping[str, Any]], prompts: Sequence[str]) -> list[str]:
-    """The texts of the dataset that the prompts show verbatim; none where nothing is shown.
-
-    A prompt surrounds them with words of the task, and with examples that are other rows. The
-    fields that every prompt shows are joined in their order there. A field that is part of
-    another one, or too short to be recognised, is left out.
-    """
-    texts: dict[str, list[str]] = {}
-    for name in docs[0]:
-        values = [_text(doc.get(name)).strip() for doc in docs]
-        is_long = sum(map(len, values)) >= _FEWEST_LETTERS * len(values)
-        if is_long and all(text in prompt for text, prompt in zip(values, prompts, strict=True)):
-            texts[name] = values
-    kept: list[str] = []
-    for name in sorted(texts, key=lambda name: -sum(map(len, texts[name]))):
-        longer = [zip(texts[name], texts[other], strict=True) for other in kept]
-        if not any(all(text in other for text, other in pairs) for pairs in longer):
-            kept.append(name)
-    kept.sort(key=lambda name: prompts[0].rfind(texts[name][0]))
-    in_rows = zip(*(texts[name] for name in kept), strict=True)
-    return ["\n".join(filter(None, row)) for row in in_rows]
-
-
-def _target(sample: Mapping[str, Any]) -> str:
-    """The right answer; of options ranked by likelihood, its text."""
-    target, requests = _text(sample.get("target")), _requests(sample["arguments"])
-    is_number = re.fullmatch("[0-9]{1,4}", target) and len(requests) > 1
-    if is_number and int(target) < len(requests) and requests[int(target)]:
-        return _text(requests[int(target)][-1]).strip()
-    return target
-
-
 def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
     """The scores of a sample by metric, in the order of the log."""
     names = _list(sample.get("metrics"))
@@ -323,8 +249,8 @@ def _metrics(sample: Mapping[str, Any]) -> dict[str, float]:
 # The log of a task that Inspect writes as JSON: ``inspect eval ... --log-format json``.
 #
 # One object: eval (the task, its dataset and the model), results (the aggregated scores), and
-# samples with input, target, messages, output and scores, one for each epoch. A long text of a
-# message may be stored apart, under ``attachments``.
+# samples with input, target, messages, output and scores, one for each epoch. Of an input, pictures
+# alone are stored apart.
 
 
 def _read_inspect(found: Mapping[str, Any]) -> Log:
@@ -337,50 +263,34 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
         )
     if not all("input" in _object(sample) for sample in samples):
         raise ValueError(f'a sample of the log of {INSPECT} has no "input": write the log again')
-    epochs: dict[str, list[Mapping[str, Any]]] = {}  # of each question
-    for number, sample in enumerate(samples):
-        epochs.setdefault(str(sample.get("id", number)), []).append(sample)
-    firsts = [of_question[0] for of_question in epochs.values()]
-    rows = pd.DataFrame({"question": [_asked(sample) for sample in firsts]})
+    keys = [str(sample.get("id", number)) for number, sample in enumerate(samples)]
+    unique: dict[str, Mapping[str, Any]] = {}  # the first epoch of each question
+    for key, sample in zip(keys, samples, strict=True):
+        unique.setdefault(key, sample)
+    firsts = list(unique.values())
+    rows = pd.DataFrame({"question": [_asked(sample["input"]) for sample in firsts]})
     rows["choices"] = [_list(sample.get("choices")) for sample in firsts]
     rows["target"] = [_text(sample.get("target")) for sample in firsts]
-    scored = [_over_epochs(of_question) for of_question in epochs.values()]
-    rows["score"] = [next(iter(of_question.values()), math.nan) for of_question in scored]
+    pairs = zip(keys, samples, strict=True)
+    scored = [(key, *pair) for key, sample in pairs for pair in _scored(sample).items()]
+    by = ["key", "metric"]
+    means = pd.DataFrame(scored, columns=[*by, "value"]).groupby(by, sort=False, as_index=False)
+    scores = means["value"].mean()
+    first = scores.drop_duplicates("key").set_index("key")["value"]
+    rows["score"] = first.reindex(list(unique)).to_numpy(float)
     rows["metadata"] = [_object(sample.get("metadata")) for sample in firsts]
     named = (INSPECT, _name(about.get("model")), _text(about["task"]).rsplit("/", 1)[-1])
-    scores = (pair for of_question in scored for pair in of_question.items())
     split = _text(_object(about, "dataset").get("split"))
     return Log(*named, split, rows, _scores_table(named, scores))
 
 
-def _asked(sample: Mapping[str, Any]) -> str:
-    """The question of a sample: its text, or what the user says in its chat."""
-    asked = sample["input"]
-    if isinstance(asked, list):
-        turns = map(_object, asked)
-        asked = [turn.get("content") for turn in turns if turn.get("role") == "user"]
-    return _said(asked, sample)
-
-
-def _said(content: Any, sample: Mapping[str, Any]) -> str:
-    """The text of a message or of its parts."""
-    if isinstance(content, list):
-        return "\n".join(filter(None, [_said(part, sample) for part in content]))
-    if isinstance(content, dict):
-        return _said(content.get("text"), sample)
-    text = content if isinstance(content, str) else ""
-    if text.startswith(_ATTACHED):
-        return _text(_object(sample, "attachments").get(text.removeprefix(_ATTACHED)))
-    return text
-
-
-def _over_epochs(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The scores of one question by name, means over its epochs."""
-    found: dict[str, list[float]] = {}
-    for sample in samples:
-        for name, value in _scored(sample).items():
-            found.setdefault(name, []).append(value)
-    return {name: _mean(values) for name, values in found.items()}
+def _asked(asked: Any) -> str:
+    """A question: its text, or what the user says in its chat, without pictures."""
+    if not isinstance(asked, list):
+        return _text(asked)
+    said = [turn.get("content") for turn in map(_object, asked) if turn.get("role") == "user"]
+    parts = [part for one in said for part in (_list(one) or [one])]
+    return "\n".join(filter(None, (_text(_object(part).get("text", part)) for part in parts)))
 
 
 def _scored(sample: Mapping[str, Any]) -> dict[str, float]:

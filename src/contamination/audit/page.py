@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -47,95 +45,57 @@ REST = (
 )
 LABELS = {"control": "control", "p_value": "p", "p_adjusted": "p", "note": "note"}
 LABELS |= {"value": "AUC or share", "share_at_least": "seen, at least", "index": "row"}
-EMPTY = {
-    "audit": ["model", "method", "verdict", "n", "n_comparison", "value", "note"],
-    "audit_verdicts": ["model", "verdict", "says"],
-    "audit_rows": verdict.ROWS,
-    "audit_lists": ["model", "n_listed", "note"],
-    "audit_controls": auditing.CONTROLS,
-}
 
 
-@dataclass(frozen=True)
 class Results:
-    """What an audit found; of one that stopped, what was found until then."""
+    """What an audit found; of one that stopped, what was found until then, which is something.
 
-    audit: Audit
-    found: Mapping[str, Mapping[str, Finding]]  # this and the next of ``auditing.run``
-    targets: Mapping[str, Target]
-    log: Log | None = None  # of an evaluation, where that is the dataset
-    powers: Sequence[Power] = ()
-    stopped: str = ""  # why the audit was interrupted, "" for a finished one
+    Attributes:
+        tables: of ``auditing.tables_of``.
+        words, says: the verdict and the headline of each model.
+        noticed: what an audit of this size would have noticed, in sentences.
+        listed: columns of ``audit_rows.csv`` and the text of the listed rows, those that stand out
+            first.
+        by_list: the log's score on the listed rows and on the others; empty without a log or list.
+        models: name and weights of each model (``Target.weights``).
+        missing: the methods that an interrupted audit did not come to, by model.
+        interruption: which parts of an interrupted audit are missing, and how they are had.
+    """
 
-    @cached_property
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """``auditing.tables_of``, empty where nothing was found."""
-        done = {name: of_model for name, of_model in self.found.items() if of_model}
-        empty = {name: pd.DataFrame(columns=columns) for name, columns in EMPTY.items()}
-        return auditing.tables_of(self.audit, done, self.targets) if done else empty
+    def __init__(
+        self,
+        audit: Audit,
+        found: Mapping[str, Mapping[str, Finding]],
+        targets: Mapping[str, Target],
+        log: Log | None = None,
+        powers: Sequence[Power] = (),
+        stopped: str = "",
+    ) -> None:
+        """``found`` and ``targets`` are those of ``auditing.run``, ``log`` is the dataset.
 
-    @property
-    def says(self) -> list[str]:
-        """The headline of each model."""
-        return self.tables["audit_verdicts"]["says"].tolist()
-
-    @property
-    def words(self) -> list[str]:
-        """The verdict on each model."""
-        return self.tables["audit_verdicts"]["verdict"].tolist()
-
-    @property
-    def noticed(self) -> list[str]:
-        """What an audit of this size would have noticed, in sentences."""
-        return power.noticed_lines(self.tables["audit"])
-
-    @property
-    def missing(self) -> dict[str, list[str]]:
-        """The methods that an interrupted audit did not come to, by model."""
-        model = self.audit.told.model
-        names = [model.name_of(name) for name in model.names] if self.stopped else []
-        methods = self.tables["audit"]
-        found = set(zip(methods["model"], methods["method"], strict=True))
-        missing = {one: [name for name in METHODS if (one, name) not in found] for one in names}
-        return {name: methods for name, methods in missing.items() if methods}
-
-    @cached_property
-    def listed(self) -> pd.DataFrame:
-        """Columns of ``audit_rows.csv`` and text of the listed rows, those that stand out first."""
-        rows, known = self.tables["audit_rows"], self.audit.rows
-        texts = dict(zip(known.rows["index"], known.passages, strict=True))
-        rows = rows[rows["is_listed"].eq(True).fillna(False)]
-        cut = rows["index"].map(texts).fillna("").astype(str).str.slice(0, MOST_LETTERS)
-        return rows.assign(text=cut).sort_values("p_value", kind="stable")
-
-    @cached_property
-    def by_list(self) -> pd.DataFrame:
-        """The log's score on the listed rows and on the others; empty without a log or list."""
-        rows = self.tables["audit_rows"]
-        return verdict.scores_by_list(self.log.rows["score"], rows) if self.log else pd.DataFrame()
-
-    @property
-    def models(self) -> pd.DataFrame:
-        """Name and weights of each model (``Target.weights``)."""
-        rows = [target.weights for target in self.targets.values()]
-        return pd.DataFrame(rows, columns=["name", "weights", "why_none"])
-
-    @property
-    def scores(self) -> pd.DataFrame:
-        """The scores that the log states."""
-        return self.log.scores if self.log else pd.DataFrame()
-
-    @property
-    def interruption(self) -> str:
-        """Which parts of an interrupted audit are missing, and how they are had."""
-        if not self.stopped:
-            return ""
-        parts = [
-            f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
-            for name, methods in self.missing.items()
-        ]
-        return (
-            f"This audit was interrupted ({self.stopped}). This page lacks: "
+        ``stopped`` says why the audit was interrupted; it is "" for a finished one.
+        """
+        self.audit, self.found, self.powers = audit, found, powers
+        self.tables = auditing.tables_of(audit, found, targets)
+        methods, rows = self.tables["audit"], self.tables["audit_rows"]
+        verdicts = self.tables["audit_verdicts"]
+        self.words, self.says = verdicts["verdict"].tolist(), verdicts["says"].tolist()
+        self.noticed = power.noticed_lines(methods)
+        texts = dict(zip(audit.rows.rows["index"], audit.rows.passages, strict=True))
+        named = rows[rows["is_listed"].eq(True).fillna(False)]
+        cut = named["index"].map(texts).fillna("").astype(str).str.slice(0, MOST_LETTERS)
+        self.listed = named.assign(text=cut).sort_values("p_value", kind="stable")
+        self.by_list = verdict.scores_by_list(log.rows["score"], rows) if log else pd.DataFrame()
+        self.scores = log.scores if log else pd.DataFrame()
+        weights = [target.weights for target in targets.values()]
+        self.models = pd.DataFrame(weights, columns=["name", "weights", "why_none"])
+        done = set(zip(methods["model"], methods["method"], strict=True))
+        names = map(audit.told.model.name_of, audit.told.model.names if stopped else ())
+        missing = {one: [name for name in METHODS if (one, name) not in done] for one in names}
+        self.missing = {name: methods for name, methods in missing.items() if methods}
+        parts = [f"{name}: {', '.join(methods)}" for name, methods in self.missing.items()]
+        self.interruption = bool(stopped) * (
+            f"This audit was interrupted ({stopped}). This page lacks: "
             f"{'; '.join(parts) or 'no method'}. The verdict is corrected for the methods that "
             "were done, so the missing ones can change it. Give the same line again to complete "
             "it: what was computed or answered is kept, and nothing is asked twice."

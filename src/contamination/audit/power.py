@@ -38,16 +38,6 @@ PATH = Path(__file__).with_name("noticed.csv")
 TIMES = {1: "once", 4: "four times", 16: "sixteen times"}
 
 
-def of_sizes(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> pd.DataFrame:
-    """The rows of a method for the largest tabulated sizes that are not above these.
-
-    Empty where the study has no such method or the rows are fewer than any that was simulated.
-    """
-    found = table[table["method"].eq(method) & table["n"].le(n)]
-    found = found[found["n_comparison"].le(n_comparison)]
-    return found[found["n"].eq(found["n"].max())]
-
-
 # Of docs/audit_simulation.csv, which tests hold this sentence to.
 WRONG = (
     "In simulated audits of models that had seen no row, this rule said shown in 4.6 % of them on "
@@ -61,17 +51,18 @@ INTRODUCTION = (
 
 
 def describe(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> str:
-    """One sentence on what an audit of this size notices; it reassures nobody."""
-    of_size = of_sizes(table, method, n, n_comparison)
-    if of_size.empty:
+    """One sentence on what an audit of this size notices; it reassures nobody.
+
+    It quotes the largest tabulated sizes that are not above these.
+    """
+    found = table.query("method == @method and n <= @n and n_comparison <= @n_comparison")
+    if found.empty:
         return f"{method}: not measured for so few rows."
-    third = of_size[(of_size["share"] - 1 / 3).abs().lt(0.01)]
     said = []
-    for copies, words in reversed(TIMES.items()):
-        low, high = third.loc[third["copies"].eq(copies), "noticed"].agg(["min", "max"]) * 100
-        ends = f"{low:.0f} %" if f"{low:.0f}" == f"{high:.0f}" else f"{low:.0f} to {high:.0f} %"
-        said.append(f"{words} in {ends}")
-    sizes = f"{of_size['n'].iloc[0]} rows and {of_size['n_comparison'].iloc[0]} comparison rows"
+    for row in found[found["n"].eq(found["n"].max())].itertuples():
+        low, high = f"{100 * row.lowest:.0f}", f"{100 * row.highest:.0f}"
+        said.append(f"{TIMES[row.copies]} in {low}{f' to {high}' * (low != high)} %")
+    sizes = f"{row.n} rows and {row.n_comparison} comparison rows"
     return f"{method}, {sizes}: seen {listed(said)} of audits."
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,6 @@ from contamination.dcq.quizzes import (
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, answer_all
 from contamination.models.local import CausalLM
-
-INSTRUCT = "instruct"
-_KINDS: dict[type, str] = {
-    ChatRespondent: "chat",
-    InstructRespondent: INSTRUCT,
-    BaseRespondent: "base",
-}
 
 
 def _respondent_of(audit: Audit, place: Endpoint | CausalLM, quizzes: pd.DataFrame) -> Respondent:
@@ -72,8 +65,9 @@ def dcq(audit: Audit, target: Target) -> Finding:
         of_rules = controls.rule_choices(made.assign(dataset=audit.names[0]))
         credits.append(of_rules.assign(credit=controls.credits_of(of_rules)))
         if is_data:
-            level, how = level_row(answered, audit.told.n_resamples), _KINDS[type(respondent)]
-            begins = "chat template" if how == INSTRUCT else target.begins
+            level = level_row(answered, audit.told.n_resamples)
+            how = type(respondent).__name__.removesuffix("Respondent").lower()
+            begins = "chat template" if how == "instruct" else target.begins
             of_table = {"model": target.name, "dataset": audit.names[0], "split": audit.names[1]}
             of_table |= {"respondent": how, "bos": begins}
             if told.trained_share_pct:
@@ -106,28 +100,20 @@ def _quiz_scores(
     return finding.scores_of(audit.quizzed, values, rules=of_rules)
 
 
-@dataclass(frozen=True)
-class _WholeTexts:
-    """Log-probabilities of texts behind the names, of an endpoint or a model, for a ranking."""
+def ranking(audit: Audit, target: Target) -> Finding:
+    """Is the original likelier than three options, after the names of dataset and split?"""
+    start, values = header(*audit.names), []
 
-    audit: Audit
-    target: Target
-
-    def log_probs(self, quizzes: Sequence[Sequence[str]]) -> np.ndarray:
-        start = header(*self.audit.names)
+    def log_probs(quizzes: Sequence[Sequence[str]]) -> np.ndarray:
         texts = [start + text for texts in quizzes for text in texts]
-        found = log_probs_of(self.audit.told, self.target, texts)
+        found = log_probs_of(audit.told, target, texts)
         sums = [np.nan if isinstance(values, str) else values.sum() for values in found]
         return np.array(sums).reshape(len(quizzes), -1)
 
-
-def ranking(audit: Audit, target: Target) -> Finding:
-    """Is the original likelier than three options, after the names of dataset and split?"""
-    values = []
     for rows in audit.quizzed:
         made = quizzes_of(rows, audit.told)[0]
         with np.errstate(invalid="ignore"):  # of a text without log-probabilities
-            hits = respondents.ranking_credits(_WholeTexts(audit, target), made)
+            hits = respondents.ranking_credits(SimpleNamespace(log_probs=log_probs), made)
         hits = pd.Series(hits, made["index"]).dropna()
         values += rows.rows["index"].map(hits).tolist()
     scores = finding.scores_of(audit.quizzed, values)

@@ -252,38 +252,29 @@ def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) 
     """The texts of one place in each row, without space around them; "" where there is none.
 
     Args:
-        place: a column; a field of one, as "metadata.question", "messages.content" (of every
-            item of a list) or "messages.0.content" (of the first); or several of these, as
-            "question,answer". Texts of several places or items are joined by line breaks.
+        place: a column; a field of one, as "metadata.question" or "messages.0.content" (of the
+            first item of a list); or several of these, as "question,answer". Texts of several
+            places or items are joined by line breaks.
         option: what names the place, for the message.
 
     Raises:
         ValueError: in one line, with the places that have texts.
     """
-    if place in found:
-        column, rest = place, []
-    elif "," in place:
+    if place not in found and "," in place:
         parts = [texts_at(found, part.strip(), source, option) for part in place.split(",")]
         joined = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
         return pd.Series(joined, found.index, dtype=object)
-    else:
-        column, rest = _split(found, place)
-        if not column:
-            raise ValueError(_no_column(found, place, source, option))
+    names = place.split(".")
+    lengths = range(len(names), 0, -1)  # a column's own name may have a point
+    n = next((n for n in lengths if ".".join(names[:n]) in found), 0)
+    if not n:
+        raise ValueError(_no_column(found, place, source, option))
+    column, rest = ".".join(names[:n]), names[n:]
     values = [_within(value, rest) for value in found[column]]
     if rest and all(value is None for value in values):
         raise ValueError(_no_column(found, place, source, option))
     texts = [_as_text(value, place).strip() for value in values]
     return pd.Series(texts, found.index, dtype=object)
-
-
-def _split(found: pd.DataFrame, place: str) -> tuple[str, list[str]]:
-    """The column that a place begins with, "" if none, and the fields below it."""
-    parts = place.split(".")
-    for n in range(len(parts) - 1, 0, -1):  # a column's own name may have a point
-        if (column := ".".join(parts[:n])) in found:
-            return column, parts[n:]
-    return "", []
 
 
 def _printed(found: pd.DataFrame, place: str) -> str:
@@ -296,18 +287,13 @@ def _printed(found: pd.DataFrame, place: str) -> str:
 
 
 def _within(value: Any, fields: Sequence[str]) -> Any:
-    """What a row holds under these fields; None if it has no such field."""
-    if not fields:
-        return value
-    first, rest = fields[0], fields[1:]
-    if isinstance(value, dict):
-        return _within(value.get(first), rest)
-    if not isinstance(value, list):
-        return None
-    if first.isdigit():
-        return _within(value[int(first)], rest) if int(first) < len(value) else None
-    items = [_within(item, fields) for item in value]
-    return None if all(item is None for item in items) else items
+    """What a row holds under these fields, of lists by number; None if it has no such field."""
+    for name in fields:
+        if isinstance(value, list):
+            value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _as_text(value: Any, place: str) -> str:

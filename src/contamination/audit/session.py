@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,6 @@ def plan_audit(
     Keys, prices, addresses and models must be there, unless only the plan is wanted. Each is
     checked before what takes longer.
     """
-    told.check()
     if told.dcq.tuning_epochs:
         raise ValueError(
             "dcq: tuning_epochs starts a training (Appendix E of DCQ), which notebook 10 does: "
@@ -159,14 +157,14 @@ def read_rows(
     was evaluated, and the column of the text where none was named and one column alone may be it.
     """
     data, found = told.data, None
-    data = replace(data, revision=data.revision or partitions.commit_of(data.dataset))
+    data = data.model_copy(update={"revision": data.revision or partitions.commit_of(data.dataset)})
     if log:
         print(logs.describe_log(data.dataset, log))
-        found, data = log.rows, replace(data, names=data.names or log.names)
+        found, data = log.rows, data.model_copy(update={"names": data.names or log.names})
     if not has_columns:
         if found is None:
             found = rows.load(data, data.dataset, data.first_split, data.revision)
-        data = replace(data, text_columns=[rows.text_column(found, data.dataset)])
+        data = data.model_copy(update={"text_columns": [rows.text_column(found, data.dataset)]})
         print(f'the text is the column "{data.text_columns[0]}": --text names another one')
     n = max(told.n_instances, told.n_passages)
     loaded = rows.load_with_comparison(data, told.comparison, n, told.seed, found)
@@ -174,7 +172,7 @@ def read_rows(
     for source, of_file in zip(sources, loaded, strict=True):
         if of_file is not None:
             print(rows.describe_rows(source, of_file), flush=True)
-    return replace(told, data=data), loaded
+    return told.model_copy(update={"data": data}), loaded
 
 
 def check_folder(folder: Path, told: Settings) -> None:
@@ -217,7 +215,7 @@ def check_memory(name: str) -> None:
 
 
 def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
-    """The verdict on each model; the page is written, also where the run stops, with what is there.
+    """The verdict on each model; the page is written, of a run that stops with what was found.
 
     Errors as ``auditing.run``.
     """
@@ -225,7 +223,7 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
 
     found: dict[str, dict[str, Finding]] = {}
     targets: dict[str, Target] = {}
-    powers, stopped = [], ""
+    powers, words, stopped = [], [], ""
     if sys.stderr.isatty():
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
@@ -236,8 +234,10 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
         stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))
         raise
     finally:
-        results = page.Results(prepared, found, targets, log, powers, stopped)
-        written = page.write(results, outputs)
-        said = [*results.says, *results.noticed, *(line for one in powers for line in one.lines)]
-        print("\n".join([*said, f"the page: {written}"]), flush=True)
-    return results.words
+        if done := {name: of_model for name, of_model in found.items() if of_model}:
+            results = page.Results(prepared, done, targets, log, powers, stopped)
+            words, lines = results.words, [line for one in powers for line in one.lines]
+            said = [*results.says, *results.noticed, *lines]
+            written = page.write(results, outputs)
+            print("\n".join([*said, f"the page: {written}"]), flush=True)
+    return words

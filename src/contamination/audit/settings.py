@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from operator import eq
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ def check_name(name: str) -> str:
     return source.check_name(CLEAN if is_another else name, (CONTAMINATED, CLEAN))
 
 
-@dataclass(frozen=True)
 class Model(OwnSettings):
     """Block ``model``: which models, how local ones are loaded, and what served ones may cost."""
 
@@ -100,7 +98,6 @@ class Model(OwnSettings):
             raise ValueError("log_probs are those of one model: name one, and no base_url")
 
 
-@dataclass(frozen=True)
 class Data(OwnSettings):
     """Block ``data``: what the models may have been trained on."""
 
@@ -159,7 +156,6 @@ class Data(OwnSettings):
             raise ValueError("split names one split and splits several: leave one empty")
 
 
-@dataclass(frozen=True)
 class Dcq(OwnSettings):
     """Block ``dcq``: who writes the quizzes, how they are answered, and Appendix E's training."""
 
@@ -177,7 +173,6 @@ class Dcq(OwnSettings):
     tuning_price: float = setting(0.0, "per million training tokens, on price_date [0 or more]")
 
 
-@dataclass(frozen=True)
 class Replication(OwnSettings):
     """Block ``replication``: how texts are cut and completed, and who judges completions."""
 
@@ -197,7 +192,6 @@ class Replication(OwnSettings):
     first_instances: bool = setting(False, "also ask for the first instances: Did-ChatGPT-Cheat?")
 
 
-@dataclass(frozen=True)
 class MinK(OwnSettings):
     """Block ``min_k``: the paper's other scores next to Min-k% Prob."""
 
@@ -209,7 +203,6 @@ class MinK(OwnSettings):
     n_neighbors: int = setting(25, "neighbours of a passage [1 to 100]")
 
 
-@dataclass(frozen=True)
 class Settings(OwnSettings):
     """Everything that notebook 10 and the command line are told of a model and its data."""
 
@@ -343,7 +336,4 @@ class Settings(OwnSettings):
 
 def _given(block: OwnSettings) -> list[str]:
     """Names of a block's fields that are not at their defaults."""
-    plain = type(block)()
-    return [
-        one.name for one in fields(block) if getattr(block, one.name) != getattr(plain, one.name)
-    ]
+    return list(block.model_dump(exclude_defaults=True))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from contamination.audit.settings import KEY, KEY_NAME, Model
 from contamination.core.parameters import OwnSettings, setting
@@ -20,7 +19,6 @@ def price_of(prices: Sequence[float], date: str) -> Price | None:
     return Price(*prices, date=date) if prices else None
 
 
-@dataclass(frozen=True)
 class OwnBooks(OwnSettings):
     """Part C of notebook 06: one's own model and data."""
 
@@ -33,7 +31,6 @@ class OwnBooks(OwnSettings):
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
 
 
-@dataclass(frozen=True)
 class OwnModels(OwnSettings):
     """Part C of notebook 08: one's own model and data."""
 
@@ -57,7 +54,6 @@ class OwnModels(OwnSettings):
     cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap [0 or more]")
 
 
-@dataclass(frozen=True)
 class Pairs(OwnSettings):
     """``own_settings`` of notebook 05b: pairs of clean and contaminated models, DICE's own study.
 

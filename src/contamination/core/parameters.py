@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
-import dataclasses
 import difflib
 import importlib
 import json
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Any, Self
 
 import pandas as pd
 import yaml
@@ -206,31 +203,56 @@ def checked_parameters(
 
     ParameterError for an unknown name, a wrong type, or a value that its comment's rule forbids.
     """
-    fields = declared.model_fields
+    return dict(_read(declared, values, source))
+
+
+def _read(declared: type[BaseModel], values: Mapping[str, Any], source: str) -> Any:
     try:
-        checked = dict(declared.model_validate(dict(values)))
+        made = declared.model_validate(dict(values))
     except ValidationError as error:
         fault = error.errors()[0]
-        name = str((fault["loc"] or [fault["input"]])[0])
-        if name not in fields:
-            close = difflib.get_close_matches(name, fields, n=1)
-            hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(fields)}"
-            raise ParameterError(f'{source}: unknown name "{name}" ({hint})') from None
-        kind = next(kind for kind, its in TYPES.items() if its == fields[name].annotation)
-        shown = _shown(values.get(name, fields[name].default), fields[name].description)
-        cure = next((cure for of, cure in _CURES.items() if of in kind), "")
-        raise ParameterError(f'{source}: "{name}" is {shown}, want {kind}{cure}') from None
-    for name, field in fields.items():
-        value, rule = checked[name], field.description or ""
-        if part := violated_rule(value, rule, checked):
+        place = list(fault["loc"] or [fault["input"]])
+        raise ParameterError(_misfit(declared, values, source, place)) from None
+    _keep_rules(made, values, source)
+    return made
+
+
+def _misfit(declared: type[BaseModel], values: Any, source: str, place: Sequence[Any]) -> str:
+    """What is wrong at a place that pydantic names: the names of blocks, then that of a field."""
+    name, fields = str(place[0]), declared.model_fields
+    if name not in fields:
+        close = difflib.get_close_matches(name, fields, n=1)
+        hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(fields)}"
+        return f'{source}: unknown name "{name}" ({hint})'
+    field: Any = fields[name]
+    if isinstance(field.default, OwnSettings) and len(place) > 1:
+        return _misfit(field.annotation, values[name], f"{source}: {name}", place[1:])
+    kind = next((kind for kind, its in TYPES.items() if its == field.annotation), "dict")
+    shown = _shown(values.get(name, field.default), field.description)
+    cure = next((cure for of, cure in _CURES.items() if of in kind), "")
+    return f'{source}: "{name}" is {shown}, want {kind}{cure}'
+
+
+def _keep_rules(made: BaseModel, values: Mapping[str, Any], source: str) -> None:
+    """ParameterError for the first value that breaks its rule, or that does not fit the others."""
+    known = dict(made)
+    for name, field in type(made).model_fields.items():
+        value, rule = known[name], field.description or ""
+        if part := violated_rule(value, rule, known):
             why = f"is {_shown(values.get(name, value), rule)}, want {part}"
             why = HIDDEN[part](value) if part in HIDDEN else why
             raise ParameterError(f'{source}: "{name}" {why}')
         for part in filter(CLASS.fullmatch, parts_of(rule)):
             module, _, class_name = part.rpartition(".")
             settings = getattr(importlib.import_module(f"contamination.{module}"), class_name)
-            settings.read_checked(value, f"{source}: {name}")
-    return checked
+            settings.read(value, f"{source}: {name}")
+        if isinstance(value, OwnSettings):
+            _keep_rules(value, values.get(name, {}), f"{source}: {name}")
+    try:
+        if values and isinstance(made, OwnSettings):
+            made.check()
+    except ValueError as error:
+        raise ParameterError(f"{source}: {error}") from None
 
 
 def _shown(value: Any, rule: str | None) -> str:
@@ -239,14 +261,11 @@ def _shown(value: Any, rule: str | None) -> str:
 
 
 def setting(default: Any, comment: str = "") -> Any:
-    """One field of :class:`OwnSettings`: its default and what it means."""
-    return dataclasses.field(
-        default_factory=lambda: copy.copy(default), metadata={"comment": comment}
-    )
+    """One field of :class:`OwnSettings`: its default and what it means, with its rule."""
+    return Field(default, description=comment)
 
 
-@dataclass(frozen=True)
-class OwnSettings:
+class OwnSettings(BaseModel):
     """What a notebook is told of one's own model and data, as fields and blocks of fields.
 
     A notebook declares a dictionary as a parameter and names the class that reads it. A field
@@ -254,51 +273,26 @@ class OwnSettings:
     strictly as the parameters themselves.
     """
 
-    @classmethod
-    def _fields(cls) -> Iterator[tuple[str, Any, Any, str]]:
-        """Name, type (a class where it is a block), default and comment of each field."""
-        kinds = get_type_hints(cls)
-        fields: tuple[Any, ...] = dataclasses.fields(cls)
-        for f in fields:
-            kind = TYPES.get(f.type, kinds[f.name])
-            yield f.name, kind, f.default_factory(), f.metadata["comment"]
+    model_config = ConfigDict(**_STRICT, frozen=True)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
-        """The settings given, checked as parameters are, and defaults for the others."""
-        blocks: dict[str, Any] = {}
-        declared: dict[str, Any] = {}
-        for name, kind, default, comment in cls._fields():
-            if isinstance(default, OwnSettings):
-                blocks[name], kind, default = kind, TYPES["dict"], {}
-            declared[name] = (kind, Field(default, description=comment))
-        model = create_model(cls.__name__, __config__=_STRICT, **declared)
-        checked = checked_parameters(values, model, source)
-        for name, block in blocks.items():
-            checked[name] = block.read_checked(checked[name], f"{source}: {name}")
-        return cls(**checked)
+        """The settings given, and defaults for the others; ParameterError as parameters.
 
-    @classmethod
-    def read_checked(cls, values: Mapping[str, Any], source: str) -> Self:
-        """As ``read``, and if values are given they are held to ``check``, too."""
-        block = cls.read(values, source)
-        try:
-            if values:
-                block.check()
-        except ValueError as error:
-            raise ParameterError(f"{source}: {error}") from None
-        return block
+        If any are given, they are held to ``check``, too.
+        """
+        return _read(cls, values, source)
 
     @classmethod
     def described(cls, prefix: str = "") -> pd.DataFrame:
         """Columns setting ("block: field" in a block), default and meaning, for display."""
         parts = []
-        for name, kind, default, comment in cls._fields():
-            if isinstance(default, OwnSettings):
-                parts.append(kind.described(f"{name}: "))
+        for name, field in cls.model_fields.items():
+            if isinstance(field.default, OwnSettings):
+                parts.append(field.default.described(f"{name}: "))
                 continue
-            row = {"setting": prefix + name, "default": repr(default), "meaning": comment}
-            parts.append(pd.DataFrame([row]))
+            row = {"setting": prefix + name, "default": repr(field.default)}
+            parts.append(pd.DataFrame([row | {"meaning": field.description}]))
         return pd.concat(parts, ignore_index=True)
 
     def check(self) -> None:

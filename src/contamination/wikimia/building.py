@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("parameters", type=Path, help="YAML file, such as params/full/wikimia.yaml")
     path = parser.parse_args(arguments).parameters
     try:
-        settings = Settings.read_checked(load_parameter_file(path), str(path))
+        settings = Settings.read(load_parameter_file(path), str(path))
         wiki = Wiki(settings.wiki, settings.user_agent, settings.crawl)
         results = build(wiki, settings)
     except (WikiError, ChatError, ParameterError, ValueError) as error:

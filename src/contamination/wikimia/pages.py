@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -63,7 +62,6 @@ FILTERS += (HIDDEN, STUB, SHORT, DUPLICATE)
 _UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
 
 
-@dataclass(frozen=True)
 class Settings(OwnSettings):
     """What to build; ``params/full/wikimia.yaml`` explains each line."""
 
