@@ -386,6 +386,8 @@ FACTS = [
      lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
     ("docs/which_detector.md", "by {0} standard deviations after 0.6 million tokens and {1} after 1.5 million",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
+    ("README.md", "raise the AUC of the original rows by {0}, and four readings of the rows themselves by {1}.",
+     lambda: (rise("paraphrase"), rise("verbatim"))),
     ("CHANGELOG.md", "by {0} and {1} standard deviations",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
     ("docs/which_detector.md", "fine-tuned on other questions ({0})",
