@@ -74,7 +74,9 @@ def answered(chat_path, tmp_path_factory):
 
 @pytest.mark.mirror
 def test_every_part_of_the_notebook_writes_its_tables(answered):
-    assert set(answered[0]) == {name for tables in real_model.PARTS.values() for name in tables}
+    of_ledger = {"pretrained_forms", "pretrained_forms_controls"}  # of stored scores, in any run
+    asked = {name for tables in real_model.PARTS.values() for name in tables}
+    assert set(answered[0]) == asked | of_ledger
 
 
 @pytest.mark.mirror
