@@ -21,6 +21,10 @@ def clean(text: str) -> str:
     notebook["metadata"] = METADATA
     for cell in notebook["cells"]:
         cell["metadata"] = {k: value for k, value in cell["metadata"].items() if k in KEPT}
+        if "hide-output" in cell["metadata"].get("tags", []):  # which a run in JupyterLab undoes
+            cell["metadata"]["jupyter"] = cell["metadata"].get("jupyter", {}) | {
+                "outputs_hidden": True
+            }
         if cell["cell_type"] == "code":
             cell |= {"execution_count": None, "outputs": []}
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -24,6 +24,7 @@ def test_what_a_run_adds_is_left_out_and_what_was_typed_stays():
         cell.outputs = [new_output("stream", name="stdout", text="Zürich\n")]
         cell.metadata.execution = {"iopub.status.busy": "2026-01-01T00:00:00Z"}
         cell.metadata.collapsed = True
+        cell.metadata.get("jupyter", {}).pop("outputs_hidden", None)  # JupyterLab shows them
     notebook.metadata.language_info.version = "3.11.7"
     notebook.metadata.kernelspec.display_name = "Another"
     assert nbformat.writes(notebook) != stored
