@@ -4,11 +4,12 @@
     python scripts/beside_other_tools.py benchleak-0.4.0-*.whl contamcheck-0.1.0-*.whl
 
 The rows of a dataset and its comparison rows come from one draw of a lab's grammar. One lab model
-was trained on the rows, another was not, and neither was a pretrained model (make pretrained).
+was trained on the rows, another was not, and neither was a pretrained model (make pretrained). The
+five models of ``audited_models.py`` were trained on thirty rows among others.
 benchleak runs with its own reference and with our comparison rows; contamcheck runs with number
-twins and with our comparison rows, and its reference model is the lab's clean base model, since its
-usual one, GPT-2, has to be downloaded. Both come from their wheels for this run and are installed
-nowhere. Writes the table in docs/audit.md.
+twins and with our comparison rows, and its reference model is what a model was trained from, the
+lab's base model or SmolLM2, since its usual one, GPT-2, has to be downloaded. Both come from their
+wheels for this run and are installed nowhere. Writes the table in docs/audit.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -26,6 +29,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import audited_models
 import pandas as pd
 
 from contamination.audit import auditing
@@ -48,6 +52,8 @@ DEFAULT, SAME = "benchleak as it comes", "benchleak, our comparison rows as its 
 TWINS = "contamcheck, number twins"
 CONTROL = "contamcheck, our comparison rows as its control"
 FLAGGED, NOT_FLAGGED, REFUSED = "flagged", "not flagged", "refused"
+PARTLY = "trained on 30 of 60 or 90 rows"
+Outcome = tuple[str, str]  # what a tool's verdict comes to, and what it said
 _AUC = re.compile(r"Separation \(AUC\):\s+([\d.]+)")
 
 
@@ -64,7 +70,7 @@ def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
     return files
 
 
-def ours(model: str, rows: Path, comparison: Path, n_quizzed: int) -> tuple[str, str]:
+def ours(model: str, rows: Path, comparison: Path, n_quizzed: int) -> Outcome:
     """Whether the verdict is shown, and what each method says.
 
     It is refused where the texts alone allow no verdict above open.
@@ -82,9 +88,16 @@ def ours(model: str, rows: Path, comparison: Path, n_quizzed: int) -> tuple[str,
     return REFUSED if is_refused else outcome, json.dumps(verdicts)
 
 
+def ours_in_part(model: Path, data: list[str], seen: list[str], unseen: list[str]) -> Outcome:
+    """As :func:`ours`, by the command and Min-k% Prob alone, as ``audited_models.py`` runs it."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        row = audited_models.audited(model, data, seen, unseen)
+    return FLAGGED if row["verdict"] == SHOWN else NOT_FLAGGED, json.dumps(row, default=str)
+
+
 def benchleak(
     main: Callable[[list[str]], int], folder: str, rows: Path, reference: Path | None
-) -> tuple[str, str]:
+) -> Outcome:
     """Whether it flags the rows, and the AUC that it prints."""
     words = ["--model", folder, "--benchmark", str(rows), "--field", "text"]
     said = io.StringIO()
@@ -97,20 +110,34 @@ def benchleak(
 
 def contamcheck(
     main: Callable[[list[str]], int], folder: str, rows: Path, base: str, control: Path | None
-) -> tuple[str, str]:
+) -> Outcome:
     """Whether it calls contamination likely, and the rate and p-value of each of its tests."""
     words = [folder, str(rows), "--field", "text", "--json", "--device", "cpu"]
     words += ["--reference", base or "none", *(["--control", str(control)] if control else [])]
     said, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        try:
-            code = main(words)
-        except ValueError as error:  # transformers refuses what it hands to ``generate``
-            return REFUSED, f"stopped with an error: {error}"
+        code = main(words)
     if code == 2:  # too few rows with numbers, for example
         return REFUSED, errors.getvalue().strip().rpartition("contamcheck: ")[2]
     found = json.loads(said.getvalue())
     return FLAGGED if code else NOT_FLAGGED, json.dumps(found)
+
+
+def without_token_types(place: Path, folder: Path) -> str:
+    """The folder of a model, linked, whose tokenizer gives ``generate`` nothing that it refuses.
+
+    SmolLM2's package names no class of its tokenizer, so transformers takes one with token types.
+    """
+    linked = folder / "linked" / place.name
+    if not linked.exists():
+        shutil.copytree(place, linked, copy_function=os.symlink)
+        config = linked / "tokenizer_config.json"
+        told = json.loads(config.read_text()) | {
+            "model_input_names": ["input_ids", "attention_mask"]
+        }
+        config.unlink()
+        config.write_text(json.dumps(told))
+    return str(linked)
 
 
 def text_file(source: Path, folder: Path) -> Path:
@@ -130,11 +157,20 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
     from benchleak.data import load_reference
     from contamcheck.cli import main as contamcheck_main
 
+    def others(place: str, rows: Path, texts: Path, base: str) -> dict[str, Callable[[], Outcome]]:
+        return {
+            DEFAULT: partial(benchleak, benchleak_main, place, rows, None),
+            SAME: partial(benchleak, benchleak_main, place, rows, texts),
+            TWINS: partial(contamcheck, contamcheck_main, place, rows, base, None),
+            CONTROL: partial(contamcheck, contamcheck_main, place, rows, base, texts),
+        }
+
     bundled = folder / "bundled.jsonl"
     columns = {"label": "0 (none)"} | dict.fromkeys(OPTION_COLUMNS, "")
     lines = [json.dumps({"text": text} | columns) for text in load_reference()]
     bundled.write_text("\n".join(lines) + "\n")
     lab_base, found = str(world.base_model(world.build_world(0), 1_000_000, 0)), []
+    smollm2 = without_token_types(Path(resolve_path(PACKAGED)), folder)
     models = [("contaminated lab model", CONTAMINATED, one) for one in SETS]
     models += [("clean lab model", f"{CLEAN}:{one[1]}", one) for one in SETS]
     models += [("pretrained model", PACKAGED, one) for one in SETS[:n_pretrained]]
@@ -144,25 +180,37 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
         data = {"dataset": str(rows), "names": [rows.stem, "test"]}
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
         audit = auditing.prepare(Settings.read(told | {"copies": COPIES}))
-        place = resolve_path(auditing.source_of(audit, model))
+        place = without_token_types(Path(resolve_path(auditing.source_of(audit, model))), folder)
         base = lab_base if model.startswith(LAB) else ""
-        texts = text_file(comparison, folder)
-        runs = {
-            DEFAULT: partial(benchleak, benchleak_main, place, rows, None),
-            SAME: partial(benchleak, benchleak_main, place, rows, texts),
-            TWINS: partial(contamcheck, contamcheck_main, place, rows, base, None),
-            CONTROL: partial(contamcheck, contamcheck_main, place, rows, base, texts),
+        own = {
             OURS: partial(ours, model, rows, comparison, n_quizzed),
             OURS_BUNDLED: partial(ours, model, rows, bundled, n_quizzed),
         }
-        for tool, run in runs.items():
-            start = time.process_time()
-            outcome, said = run()
-            row = {"kind": kind, "set": rows.stem, "is_read": model == CONTAMINATED, "tool": tool}
-            row |= {"outcome": outcome, "seconds": time.process_time() - start, "said": said}
-            print(json.dumps(row), file=sys.stderr, flush=True)
-            found.append(row)
+        runs = others(place, rows, text_file(comparison, folder), base) | own
+        about = {"kind": kind, "set": rows.stem, "is_read": model == CONTAMINATED}
+        found += [about | measured(tool, run) for tool, run in runs.items()]
+    for kind, n, passes in audited_models.CASES:
+        data, seen, unseen = audited_models.news(n)
+        model_folder = audited_models.trained(kind, seen, passes)
+        place = without_token_types(model_folder, folder)
+        rows, comparison = folder / f"{n}.jsonl", folder / f"{n}_comparison.jsonl"
+        for file, texts in ((rows, data), (comparison, unseen)):
+            file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        base = smollm2 if kind == audited_models.SMOLLM2 else lab_base
+        runs = others(place, rows, text_file(comparison, folder), base)
+        runs |= {OURS: partial(ours_in_part, model_folder, data, seen, unseen)}
+        about = {"kind": PARTLY, "set": f"{kind}, {len(seen)} of {n}, {passes}", "is_read": True}
+        found += [about | measured(tool, run) for tool, run in runs.items()]
     return pd.DataFrame(found)
+
+
+def measured(tool: str, run: Callable[[], Outcome]) -> dict[str, str | float]:
+    """What came out of one run, and its CPU seconds."""
+    start = time.process_time()
+    outcome, said = run()
+    row = {"tool": tool, "outcome": outcome, "seconds": time.process_time() - start, "said": said}
+    print(json.dumps(row), file=sys.stderr, flush=True)
+    return row
 
 
 def page_table(found: pd.DataFrame) -> str:
