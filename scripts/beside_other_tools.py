@@ -126,15 +126,14 @@ def contamcheck(
 def without_token_types(place: Path, folder: Path) -> str:
     """The folder of a model, linked, whose tokenizer gives ``generate`` nothing that it refuses.
 
-    SmolLM2's package names no class of its tokenizer, so transformers takes one with token types.
+    Our copies of SmolLM2 have a tokenizer of transformers' general class, with token types.
     """
     linked = folder / "linked" / place.name
     if not linked.exists():
         shutil.copytree(place, linked, copy_function=os.symlink)
         config = linked / "tokenizer_config.json"
-        told = json.loads(config.read_text()) | {
-            "model_input_names": ["input_ids", "attention_mask"]
-        }
+        names = {"model_input_names": ["input_ids", "attention_mask"]}
+        told = json.loads(config.read_text()) | names
         config.unlink()
         config.write_text(json.dumps(told))
     return str(linked)
