@@ -11,7 +11,7 @@ RUN := $(VENV)/bin/python
 # The newest Python that fits; asked to run, since a name alone may lead nowhere.
 PYTHON ?= $(firstword $(shell for name in python3.13 python3.12 python3.11 python3; do \
 	$$name -c 'import sys; sys.exit(not (3, 11, 5) <= sys.version_info[:3] < (3, 14))' 2> /dev/null && echo $$name; done))
-LOCKS := requirements.txt requirements-torch-cpu.txt requirements-torch-cuda.txt
+LOCKS := requirements.txt requirements/torch-cpu.txt requirements/torch-cuda.txt
 # What make test-servers starts: Debian's packages, and two environments of their own.
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 APART := .venv-servers/.installed .venv-evaluations/.installed
@@ -115,18 +115,18 @@ newest: ## run all tests on the newest versions that pyproject.toml allows, in .
 	.venv-newest/bin/python -m pip install --quiet $(PIP_FLAGS) --editable '.[dev]'
 	.venv-newest/bin/python -m pip list && touch .venv-newest/.installed
 	$(MAKE) VENV=.venv-newest test
-# Of torch without CUDA: the head of requirements-torch-cpu.txt.
+# Of torch without CUDA: the head of requirements/torch-cpu.txt.
 COMPILE = $(or $(UV),uv) pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
 	--custom-compile-command 'make lock' $(LOCK_FLAGS) --output-file
-CUDA := requirements-torch-cuda.txt
+CUDA := requirements/torch-cuda.txt
 without = $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' $1)
-lock: ## rewrite requirements*.txt from pyproject.toml with uv, keeping versions that still fit (network; LOCK_FLAGS=--upgrade)
+lock: ## rewrite requirements.txt and requirements/ from pyproject.toml with uv, keeping versions that still fit (network; LOCK_FLAGS=--upgrade)
 	@$(COMPILE) $(CUDA) --group torch $(call without,requirements.txt) > /dev/null
 	@$(COMPILE) requirements.txt pyproject.toml --extra dev -c $(CUDA) $(call without,$(CUDA)) > /dev/null
-	@$(COMPILE) requirements-extra.txt pyproject.toml --extra site --extra cluster --extra browser \
+	@$(COMPILE) requirements/extra.txt pyproject.toml --extra site --extra cluster --extra browser \
 		-c $(CUDA) -c requirements.txt $(call without,$(CUDA) requirements.txt) > /dev/null
 	@for group in servers evaluations; do \
-		$(COMPILE) requirements-$$group.txt --group $$group -c $(CUDA) $(call without,$(CUDA)) > /dev/null || exit; done
+		$(COMPILE) requirements/$$group.txt --group $$group -c $(CUDA) $(call without,$(CUDA)) > /dev/null || exit; done
 clean: ## delete the results in outputs/; trained models, paid-for answers and outputs/reference are kept
 	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
@@ -137,10 +137,10 @@ $(VENV)/.installed: $(LOCKS) pyproject.toml
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 # What the site, the browser tests and a cluster need, on top.
-$(VENV)/.extra: requirements-extra.txt | $(VENV)/.installed
+$(VENV)/.extra: requirements/extra.txt | $(VENV)/.installed
 	$(INSTALL) $(VENV) $< $(PIP_FLAGS)
 	@touch $@
-$(APART): .venv-%/.installed: requirements-%.txt $(LOCKS)
+$(APART): .venv-%/.installed: requirements/%.txt $(LOCKS)
 	$(INSTALL) .venv-$* $< $(PIP_FLAGS)
 	@touch $@
 server-packages:
@@ -149,7 +149,7 @@ server-packages:
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
 PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb src/contamination/teaching/exercises.*) CITATION.cff LICENSE pyproject.toml
-$(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) scripts/build_site.py requirements-extra.txt | $(VENV)/.extra
+$(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) scripts/build_site.py requirements/extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
 # Without npm or a network it is not made, one line says so, and the site is whole without it.
 $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm: $(OUTPUTS)/site/index.html scripts/pyodide.py

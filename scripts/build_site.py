@@ -75,7 +75,7 @@ notebooks/solutions/*
 
 
 def main(outputs: Path, site: Path) -> int:
-    from sphinx.cmd.build import main as sphinx  # of requirements-extra.txt
+    from sphinx.cmd.build import main as sphinx  # of requirements/extra.txt
 
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")

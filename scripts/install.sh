@@ -26,14 +26,14 @@ flags=("$@" --no-build-isolation)
 echo "installing $lock into $folder (minutes)"
 sed -n '/^setuptools==/,/[^\\]$/p' requirements.txt > "$folder/setuptools.txt"
 install -r "$folder/setuptools.txt"
-version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements-torch-cuda.txt)
+version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements/torch-cuda.txt)
 if [ "$torch" = cuda ]; then
-  install -r requirements-torch-cuda.txt
+  install -r requirements/torch-cuda.txt
 elif [ "$torch" = cpu ] || ! "$python" -m pip show torch 2> /dev/null | grep "^Version: $version" > /dev/null; then
-  if ! install -r requirements-torch-cpu.txt; then
+  if ! install -r requirements/torch-cpu.txt; then
     [ -z "$torch" ] || exit 1
     echo 'taking torch with CUDA instead, several GB (docs/install.md says how to do without)'
-    install -r requirements-torch-cuda.txt
+    install -r requirements/torch-cuda.txt
   fi
 fi
 install -r "$lock"

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from notebook_files import ROOT
 
-TORCH = ("requirements-torch-cpu.txt", "requirements-torch-cuda.txt")
+TORCH = ("requirements/torch-cpu.txt", "requirements/torch-cuda.txt")
 # A python that notes what pip is asked for, refuses one lock, and has one torch or none.
 PYTHON = """#!/bin/bash
 shift 2
@@ -22,8 +22,8 @@ esac
     ("there", "refused", "chosen", "installed", "code"),
     [
         ("none", "nothing", "", ["cpu"], 0),
-        ("none", "requirements-torch-cpu.txt", "", ["cpu", "cuda"], 0),
-        ("none", "requirements-torch-cpu.txt", "cpu", ["cpu"], 1),
+        ("none", "requirements/torch-cpu.txt", "", ["cpu", "cuda"], 0),
+        ("none", "requirements/torch-cpu.txt", "cpu", ["cpu"], 1),
         ("none", "nothing", "cuda", ["cuda"], 0),
         ("{locked}", "nothing", "", [], 0),
         ("{locked}", "nothing", "cuda", ["cuda"], 0),
@@ -33,6 +33,7 @@ esac
 def test_cuda_is_installed_only_where_it_is_asked_for_or_nothing_else_is_served(
     tmp_path, there, refused, chosen, installed, code
 ):
+    (tmp_path / "requirements").mkdir()
     for name in ("requirements.txt", *TORCH):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     locked = re.search(r"^torch==(\S+)", (ROOT / TORCH[1]).read_text(), re.M)[1]
@@ -49,7 +50,7 @@ def test_cuda_is_installed_only_where_it_is_asked_for_or_nothing_else_is_served(
     assert asked[0] == "venv/setuptools.txt"
     assert (asked[-1] == "requirements.txt") == (code == 0)
     assert [name for name in asked if name in TORCH] == [
-        f"requirements-torch-{build}.txt" for build in installed
+        f"requirements/torch-{build}.txt" for build in installed
     ]
     assert ("several GB" in done.stdout) == (installed == ["cpu", "cuda"])
 

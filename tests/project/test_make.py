@@ -33,8 +33,9 @@ def tree(tmp_path):
         shutil.copy(path, tmp_path / "notebooks")
         (tmp_path / f"params/demo/{path.stem}.yaml").parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"params/demo/{path.stem}.yaml").touch()
-    for path in [*ROOT.glob("requirements*.txt"), ROOT / "pyproject.toml"]:
-        (tmp_path / path.name).touch()
+    (tmp_path / "requirements").mkdir()
+    for path in [*ROOT.glob("requirements/*"), ROOT / "requirements.txt", ROOT / "pyproject.toml"]:
+        (tmp_path / path.relative_to(ROOT)).touch()
     executable(tmp_path / ".venv/bin/python", STUB)
     (tmp_path / ".venv/.installed").touch()
     return tmp_path

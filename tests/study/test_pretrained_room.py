@@ -257,7 +257,7 @@ def test_no_new_ledger_is_begun_by_a_slip(tmp_path, monkeypatch, capsys, words, 
 
 def test_without_ray_one_line_says_how_to_install_it(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SystemExit, match=r"^Ray is not installed: pip install -r requirements-e"):
+    with pytest.raises(SystemExit, match=r"^Ray is not installed: pip install -r requirements/e"):
         run_script(small, "--engine", "ray")
 
 

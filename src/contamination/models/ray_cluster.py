@@ -33,7 +33,7 @@ def sweep(function: Callable[..., Any], jobs: Sequence[tuple]) -> None:
         import ray.exceptions
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Ray is not installed: pip install -r requirements-extra.txt -c requirements.txt"
+            "Ray is not installed: pip install -r requirements/extra.txt -c requirements.txt"
         ) from error
     if not ray.is_initialized():
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
