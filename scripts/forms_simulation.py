@@ -14,6 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.statistics import holm
+from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
 from contamination.study import forms
 
@@ -74,7 +75,7 @@ def main() -> None:
                     "adjusted": (of[:, n, 4] <= ALPHA).mean(),
                     "covered": covered.mean(), "error": of[:, n, 0].std(),
                 })  # fmt: skip
-    print(compact(pd.DataFrame(rows)).to_markdown(index=False))
+    print(markdown(compact(pd.DataFrame(rows))))
 
 
 if __name__ == "__main__":

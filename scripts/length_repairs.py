@@ -23,6 +23,7 @@ from scipy import stats
 
 from contamination.audit.decision import MOST_APART, Comparison, adjusted, text_features
 from contamination.core.scores import MIN_K, MIN_K_PLUS_PLUS
+from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
 from contamination.study import placement, store
 from contamination.study.assignment import HELD_OUT, seed_of
@@ -245,9 +246,7 @@ def main() -> None:
         shown = found.pivot(index=["repair", "difference"], columns="share", values="rate")
         limit = found[found["share"] == 0].set_index(["repair", "difference"])
         shown.insert(1, "upper limit", limit["ci_high"])
-        print(
-            shown.assign(refused=limit["refused"]).round(3).reset_index().to_markdown(index=False)
-        )
+        print(markdown(shown.assign(refused=limit["refused"]).reset_index()))
         return
     reference, _ = store.read_tables(f"{placement.NAME}_{placement.REFERENCE}")
     rates(alarms(placement.read(), reference["scores"])).to_csv(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
 from contamination.study import placement
 from contamination.study.assignment import HELD_OUT
@@ -53,7 +54,7 @@ def main() -> None:
             rows.append((row_share, difference, n_draws, *mean[:2], spread, mean[3]))
     columns = ["row share", "true difference", "draws", "p <= .05", "covered", "standard error"]
     table = pd.DataFrame(rows, columns=[*columns, "upper limit below .02"])
-    print(table.round(4).to_markdown(index=False))
+    print(markdown(table))
 
 
 if __name__ == "__main__":

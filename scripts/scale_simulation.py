@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
 from contamination.study import placement, scale
 from contamination.study.crossed import CrossedScores, interval_left_out
@@ -52,7 +53,7 @@ def main() -> None:
                 row |= {f"{k} ({n})": v for k, v in zip(names, np.mean(found, 0)[:3], strict=True)}
                 row[f"error ({n})"] = np.std([one[3] for one in found])
             rows.append(row)
-    print(pd.DataFrame(rows).round(3).to_markdown(index=False))
+    print(markdown(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

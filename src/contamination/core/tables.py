@@ -263,6 +263,19 @@ class _Escaped(string.Formatter):
         return _escaped(super().format_field(value, format_spec))
 
 
+def markdown(table: pd.DataFrame) -> str:
+    """A table as Markdown, numbers to three decimals."""
+
+    def text(cell: Any) -> str:
+        if pd.isna(cell):
+            return ""
+        return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "/")
+
+    rows = [list(table.columns), ["---"] * len(table.columns)]
+    rows += [list(map(text, row)) for row in table.astype(object).to_numpy()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def folded(summary: str, *shown: Page | Markdown) -> Page:
     """Tables and sentences behind a line that the reader clicks to see them; as text, all of it.
 

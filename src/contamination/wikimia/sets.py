@@ -11,6 +11,7 @@ import pandas as pd
 from contamination.core import blind
 from contamination.core.blind import feasible_folds
 from contamination.core.overlap import normalised
+from contamination.core.tables import markdown
 from contamination.core.words import units
 from contamination.models.chat import OK, Endpoint, Request, answer_all
 from contamination.wikimia.pages import KEPT, MEMBER, SHORT
@@ -163,21 +164,10 @@ def card(
         generator=general["generator"],
         members=", ".join(f'"{name}"' for name in settings.member_categories),
         non_members=", ".join(f'"{name}"' for name in settings.non_member_categories),
-        blind_baselines=_markdown(baselines.drop(columns=dropped, errors="ignore")),
-        filters=_markdown(results["filters"]),
-        sizes=_markdown(results["sizes"]),
-        columns=_markdown(pd.DataFrame(COLUMNS.items(), columns=["column", "meaning"])),
+        blind_baselines="Too few passages of one kind."
+        if baselines.empty
+        else markdown(baselines.drop(columns=dropped, errors="ignore")),
+        filters=markdown(results["filters"]),
+        sizes=markdown(results["sizes"]),
+        columns=markdown(pd.DataFrame(COLUMNS.items(), columns=["column", "meaning"])),
     )
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    def text(cell: Any) -> str:
-        if pd.isna(cell):
-            return ""
-        return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "/")
-
-    if table.empty:
-        return "Too few passages of one kind."
-    rows = [list(table.columns), ["---"] * len(table.columns)]
-    rows += [list(map(text, row)) for row in table.astype(object).to_numpy()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
