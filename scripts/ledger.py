@@ -10,6 +10,7 @@
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study forms            # the same model, three forms of a row
     python scripts/ledger.py --study scale            # three sizes, two amounts of text
+    python scripts/ledger.py --study company          # rows alone, and among many of their kind
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
@@ -30,6 +31,7 @@ from typing import NamedTuple
 from contamination.core import storage
 from contamination.core.parallel import in_processes
 from contamination.study import (
+    company,
     dice_forks,
     forms,
     placement,
@@ -75,6 +77,7 @@ STUDIES = {
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
     ),
     forms.NAME: Study(forms.MODELS, "protocol_forms.md", forms.write_part, forms.plan),
+    company.NAME: Study(company.BASE_SEEDS, "protocol_company.md", company.write_part),
     scale.NAME: Study(scale.BASE_SEEDS, "protocol_scale.md", scale.write_part),
 }
 

@@ -7,10 +7,10 @@ times each, and the rows are the same share of all that a model reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ N_SEEN, N_HELD_OUT = 60, 200  # rows of a benchmark
 N_FILLERS = round(N_SEEN * COPIES * (MORE / LESS - 1))  # read once, so that the share is the same
 CONTROLS = baselines.CONTROLS[:2]  # noise and length
 ASKED = (*baselines.OF_TOKENS, *CONTROLS)
+SHOWN = (MIN_K, baselines.PPL.name, *(control.name for control in CONTROLS))
 # The registered tests: the trace in one model less that in another, of the same seed.
 TESTS = (
     ("size, less text", ("M", LESS), ("XS", LESS)),
@@ -99,24 +100,49 @@ def base_recipe(
 
 def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
     """Train the six models of a seed, score all rows, and write both as a part of the ledger."""
-    start, lab, tables, models = time.perf_counter(), row_pools.the_lab(), [], {}
-    for size, n_tokens in product(SIZES, (LESS, MORE)):
-        recipe, texts = base_recipe(lab, base_seed, size, n_tokens)
-        trained, model = training.train(recipe, texts), name_of(size, n_tokens)
-        asked = {pool: ASKED for pool, _ in pools()}
-        tables.append(pretraining.score_model(trained, model, asked)[0].drop(columns="pool"))
+    lab = row_pools.the_lab()
+    recipes = (
+        (name_of(*kind), *base_recipe(lab, base_seed, *kind))
+        for kind in product(SIZES, (LESS, MORE))
+    )
+    write_models(folder, name, about, base_seed, recipes, [pool for pool, _ in pools()])
+
+
+def write_models(
+    folder: Path,
+    name: str,
+    about: Mapping[str, Any],
+    base_seed: int,
+    recipes: Iterable[tuple[str, Recipe, TrainingTexts]],
+    pools_: Sequence[Any],
+) -> None:
+    """Train models, each with its name, ask ``ASKED`` about all rows of pools, write a part."""
+    start, tables, models = time.perf_counter(), [], {}
+    for model, recipe, texts in recipes:
+        trained = training.train(recipe, texts)
+        scored, _ = pretraining.score_model(trained, model, dict.fromkeys(pools_, ASKED))
+        tables.append(scored.drop(columns="pool"))
         known = world.describe(trained)
         models[model] = {key: known[key] for key in ("recipe_hash", "n_parameters", "n_tokens")}
         models[model]["last_loss"] = round(float(training.losses_of(trained)[-50:].mean()), 4)
     made_by: dict[str, Any] = {
         "base_seed": base_seed,
-        "world": store.world_of(lab),
+        "world": store.world_of(row_pools.the_lab()),
         "models": models,
     }
     made_by |= {"environment": store.environment()}
     made_by |= {"seconds_in_all": round(time.perf_counter() - start, 1)}
     scores = pd.concat(tables, ignore_index=True).astype(placement.SHALLOW)
     store.write_tables(folder, name, {"scores": scores}, {**made_by, **about})
+
+
+def without_gap(planned: Sequence[int], there: Collection[int]) -> list[int]:
+    """The first seeds of a plan, up to the first that is missing.
+
+    >>> without_gap([700, 701, 702], {700, 702})
+    [700]
+    """
+    return list(takewhile(there.__contains__, planned))
 
 
 def crossed(stored: pd.DataFrame, detector: str, size: str, n_tokens: int) -> list[CrossedScores]:
@@ -126,22 +152,21 @@ def crossed(stored: pd.DataFrame, detector: str, size: str, n_tokens: int) -> li
     """
     is_own = stored["detector"].eq(detector) & stored["model"].eq(name_of(size, n_tokens))
     wide = stored[is_own].pivot_table("score", "base_seed", ["benchmark", "row"], observed=True)
-    n_seeds = next((n for n, seed in enumerate(BASE_SEEDS) if seed not in wide.index), len(wide))
-    seeds, found = BASE_SEEDS[:n_seeds], []
+    seeds, found = without_gap(BASE_SEEDS, wide.index), []
     for benchmark in BENCHMARKS:
-        values = wide.loc[list(seeds), benchmark].sort_index(axis=1).to_numpy(float)
+        values = wide.loc[seeds, benchmark].sort_index(axis=1).to_numpy(float)
         dealt = np.array([copies_of(seed, benchmark) for seed in seeds])
         found.append(CrossedScores(f"{benchmark} {NAME}", values, dealt))
     return found
 
 
-def trace(pools_: list[CrossedScores]) -> LeftOut:
+def trace(pools_: list[CrossedScores], copies: int = COPIES) -> LeftOut:
     """d' = sqrt(2) times the normal quantile of the AUC, which is a mean over benchmarks.
 
     It is the distance between seen and held-out rows in standard deviations, if both are normal
     with one variance.
     """
-    aucs = mean_auc_left_out(pools_, COPIES)
+    aucs = mean_auc_left_out(pools_, copies)
     return LeftOut(*(np.sqrt(2) * stats.norm.ppf(part) for part in aucs))
 
 
@@ -149,22 +174,23 @@ def by_model(stored: pd.DataFrame) -> pd.DataFrame:
     """AUC and d' under each kind of model, with intervals and, of the AUC, the exact p."""
     rows = []
     for (size, n_parameters), n_tokens in product(SIZES.items(), (LESS, MORE)):
-        asked = (MIN_K, baselines.PPL.name, *(control.name for control in CONTROLS))
-        of = {detector: crossed(stored, detector, size, n_tokens) for detector in asked}
-        named = {name: {pool.name: pool for pool in pools_} for name, pools_ in of.items()}
-        p_values = joint_p_values(named, COPIES, N_REDEALS)
-        for detector, pools_ in of.items():
-            auc = interval_left_out(mean_auc_left_out(pools_, COPIES))
-            d_prime = interval_left_out(trace(pools_), (-np.inf, np.inf))
-            about: dict[str, Any] = {
-                "n_parameters": n_parameters,
-                "n_tokens": n_tokens,
-                "detector": detector,
-            }
-            about |= {"n_models": len(pools_[0].scores), "auc": auc.value, "ci_low": auc.low}
-            about |= {"ci_high": auc.high, "p": p_values[detector], "d_prime": d_prime.value}
-            rows.append(about | {"d_prime_low": d_prime.low, "d_prime_high": d_prime.high})
+        of = {detector: crossed(stored, detector, size, n_tokens) for detector in SHOWN}
+        about = {"n_parameters": n_parameters, "n_tokens": n_tokens}
+        rows += [about | found for found in traces_of(of, COPIES)]
     return pd.DataFrame(rows)
+
+
+def traces_of(of: Mapping[str, list[CrossedScores]], copies: int) -> Iterator[dict[str, Any]]:
+    """Of each detector the AUC of rows with so many copies, its exact p, and d', as a row."""
+    named = {name: {pool.name: pool for pool in pools_} for name, pools_ in of.items()}
+    p_values = joint_p_values(named, copies, N_REDEALS)
+    for detector, pools_ in of.items():
+        auc = interval_left_out(mean_auc_left_out(pools_, copies))
+        d_prime = interval_left_out(trace(pools_, copies), (-np.inf, np.inf))
+        row = {"detector": detector, "n_models": len(pools_[0].scores), "auc": auc.value}
+        row |= {"ci_low": auc.low, "ci_high": auc.high, "p": p_values[detector]}
+        row |= {"d_prime": d_prime.value, "d_prime_low": d_prime.low}
+        yield row | {"d_prime_high": d_prime.high}
 
 
 def differences(stored: pd.DataFrame, detector: str = MIN_K) -> pd.DataFrame:
