@@ -241,6 +241,26 @@ def trace_more(test):
     return f"{row['difference']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
+def company(rows, test, sign=1):
+    """A trace of four copies alone, or by how much company changes it."""
+    row = of("company", rows=rows, test=test).iloc[0]
+    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    return f"{sign * row['difference']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def once(in_company):
+    """AUC of rows of the grammars that are read once."""
+    values = {"detector": "Min-k% Prob", "rows": "grammar", "copies": 1}
+    row = of("company_traces", is_in_company=in_company, **values).iloc[0]
+    return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
+def of_company():
+    """What README, CHANGELOG and which_detector say of rows alone and in company."""
+    less = company("grammar", "company", -1)
+    return company("grammar", "alone"), less, company("natural", "alone")
+
+
 def judges_p():
     """Of GPT-4's judge: corrected as stored, and for all six comparisons of the two models."""
     rows = of("replication_success").dropna(subset="p_adjusted")
@@ -386,6 +406,15 @@ FACTS = [
      lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
     ("docs/which_detector.md", "by {0} standard deviations after 0.6 million tokens and {1} after 1.5 million",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
+    ("README.md", "at four copies, is {0} standard deviations alone and {1} less in company", of_company),
+    ("CHANGELOG.md", "stand {0} standard deviations from held-out rows, and in company {1} less", of_company),
+    ("CHANGELOG.md", "Passages of docstrings show alone, too ({2})", of_company),
+    ("docs/which_detector.md", "stand {0} standard deviations from held-out rows, and in company, among rows seen once and sixteen times, {1} less", of_company),
+    ("docs/which_detector.md", "one passage from each module, stand {2} apart alone", of_company),
+    ("docs/which_detector.md", "what company adds to them is open, {0}",
+     lambda: (company("natural", "company"),)),
+    ("docs/which_detector.md", "One copy reaches an AUC of {0} alone and {1} in company",
+     lambda: (once(False), once(True))),
     ("README.md", "raise the AUC of the original rows by {0}, and four readings of the rows themselves by {1}.",
      lambda: (rise("paraphrase"), rise("verbatim"))),
     ("CHANGELOG.md", "by {0} and {1} standard deviations",
