@@ -359,7 +359,7 @@ def test_a_model_that_knows_the_rows_is_recognised():
     assert "gives no log-probabilities" in table.loc[plan.MIN_K, "note"]
     said = says(audit, found)
     assert said.startswith(f"{MODEL}: shown. At least 2")
-    assert "of 24 rows of sample test" in said
+    assert "of 24 rows of sample.jsonl" in said
 
 
 def test_exchanged_files_are_said_to_be():

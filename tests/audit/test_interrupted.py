@@ -9,7 +9,7 @@ import pytest
 
 from contamination.audit import auditing, command_line
 from contamination.audit.finding import Finding, Target
-from contamination.audit.plan import DCQ, METHODS, REPLICATION
+from contamination.audit.plan import DCQ, METHODS, MIN_K, RANKING, REPLICATION
 from contamination.models.chat import ChatError
 
 WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", "sample", "--rows", "8"]
@@ -25,7 +25,7 @@ WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", "sample", "--rows
 def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     tmp_path, monkeypatch, capsys, error, code, why
 ):
-    def interrupted(audit, found, targets, _):
+    def interrupted(audit, found, targets, *_):
         for name, methods in {"lab:contaminated": METHODS, "lab:clean": [DCQ]}.items():
             targets[name] = Target(name, None)
             found[name] = {method: Finding(why_not="x") for method in methods}
@@ -54,7 +54,7 @@ def test_a_signal_to_end_is_an_interruption_and_before_the_first_method_leaves_n
 
 
 def test_what_was_found_before_a_method_failed_is_kept(monkeypatch):
-    """The second method of a model fails for good: the first one is there."""
+    """The last method of a model fails for good: the quicker ones are there."""
     found = {}
 
     def run(name, *_):
@@ -67,4 +67,4 @@ def test_what_was_found_before_a_method_failed_is_kept(monkeypatch):
     audit = SimpleNamespace(told=None, reasons=dict.fromkeys(METHODS, ""))
     with pytest.raises(ChatError):
         auditing.findings_of(audit, Target("m", object()), found)
-    assert list(found) == [DCQ]
+    assert list(found) == [MIN_K, RANKING, DCQ]

@@ -23,8 +23,11 @@ def test_the_largest_sizes_that_are_not_above_ones_own_are_quoted(n, m, sizes):
     ]
     columns = ["method", "n", "n_comparison", "copies", "lowest", "highest"]
     table = pd.DataFrame(rows, columns=columns)
+    quoted = f"{sizes[0]} rows and {sizes[1]} comparison rows"
+    if sizes != (n, m):
+        quoted = f"measured with {quoted}, fewer than here"
     assert power.describe(table, MIN_K, n, m) == (
-        f"{MIN_K}, {sizes[0]} rows and {sizes[1]} comparison rows: seen sixteen times in 80 to "
+        f"{MIN_K}, {quoted}: seen sixteen times in 80 to "
         f"90 %, four times in {sizes[0] / 2:.0f} to {sizes[0] / 2 + 10:.0f} % and once in 10 % of "
         "audits."
     )

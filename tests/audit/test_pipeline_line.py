@@ -32,7 +32,7 @@ def ends_in(monkeypatch):
     decide_all = auditing.decide_all
 
     def given(*words):
-        def run(audit, found, targets, _):
+        def run(audit, found, targets, *_):
             print("progress")
             targets["lab:clean"] = Target("lab:clean", None)
             found["lab:clean"] = {name: Finding(why_not="x") for name in plan.METHODS}

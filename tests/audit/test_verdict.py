@@ -29,6 +29,7 @@ def an_audit(n=60, n_comparison=60, refusal="", rate=0.1):
         sets=[rows] + [unseen] * bool(unseen),
         refusal=refusal,
         names=("rows", "test"),
+        title="rows.jsonl",
         told=SimpleNamespace(false_discovery_rate=rate, seed=0),
         scored_texts=lambda of: of.passages,
     )
@@ -84,7 +85,7 @@ def test_something_can_be_shown_although_no_row_can_be_named():
     audit = an_audit(n_comparison=20)
     found = decide(audit, min_k=drawn(audit, 60, 1.0))
     assert found.word == SHOWN and found.of_list["n_listed"] == 0
-    assert "Which rows were seen cannot be said: 29 rows above all 20" in found.says
+    assert "a list needs at least 29 rows that score above all 20 comparison rows" in found.says
 
 
 def test_below_twenty_comparison_rows_p_is_given_and_the_verdict_is_open():
@@ -155,8 +156,23 @@ def test_methods_are_corrected_together_and_the_clearest_names_the_rows():
     assert decide(audit, min_k=weak).word == SHOWN
     both = decide(audit, min_k=weak, replication=drawn(audit, 0, 0.0, 7))
     assert both.word == OPEN
+    assert "corrected for" not in decide(audit, min_k=weak).says
     clear = decide(audit, min_k=weak, replication=drawn(audit, 20, 6.0))
+    assert "corrected for 2 methods" in clear.says
     assert clear.word == SHOWN and clear.of_list["method"] == REPLICATION
+
+
+def test_a_method_with_too_few_comparison_rows_does_not_weaken_the_others():
+    audit = an_audit()
+    alone = drawn(audit, 20, 2.0)
+    few = drawn(audit, 0, 0.0, 7)
+    place = few.scores.index[few.scores["is_unseen"]]
+    few.scores.loc[place[19:], "score"] = np.nan
+    both = decide(audit, min_k=alone, dcq=few)
+    table = both.methods.set_index("method")
+    assert table.loc[DCQ, ["p", "p_adjusted"]].isna().tolist() == [False, True]
+    assert table.loc[MIN_K, "p_adjusted"] == decide(audit, min_k=alone).methods["p"].item()
+    assert "19 comparison rows" in table.loc[DCQ, "note"] and "corrected" not in both.says
 
 
 # The list and a score of an evaluation

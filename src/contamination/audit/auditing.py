@@ -16,7 +16,7 @@ import pandas as pd
 from contamination.audit import comparison, logs
 from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
-from contamination.audit.plan import DCQ, METHODS, MIN_K, RANKING, REPLICATION, Audit
+from contamination.audit.plan import DCQ, MIN_K, RANKING, REPLICATION, Audit
 from contamination.audit.rows import Rows
 from contamination.audit.settings import CONTAMINATED, LAB, Settings
 from contamination.audit.verdict import COUNTS, Decided, decide
@@ -26,6 +26,7 @@ from contamination.models.chat import UnsupportedError
 from contamination.replication.instructions import GUIDED
 
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "p_value", "decides", "holds"]
+QUICKEST_FIRST = (MIN_K, RANKING, DCQ, REPLICATION)  # so that an interrupted audit has most
 DRY = "dry run: nothing was asked"
 Found = Mapping[str, Mapping[str, Finding]]  # by model and method
 
@@ -104,12 +105,14 @@ def run(
     found: dict[str, dict[str, Finding]],
     targets: dict[str, Target],
     measure: Callable[[Audit, Target], Any] | None = None,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> list[Any]:
     """Every method for every model, written into ``found`` and ``targets`` as it is done.
 
     So what was found is there if the audit is interrupted. A model is loaded only if some method
     will read it, and one at a time: two large ones do not fit. ``measure`` (``power.measure``) is
-    called while a model is loaded, and what it gave is returned.
+    called while a model is loaded, and what it gave is returned. ``announce`` is told which method
+    comes next.
     """
     powers = []
     for name in audit.told.model.names:
@@ -117,7 +120,7 @@ def run(
         called = audit.told.model.name_of(name)
         target = target_of(audit, name) if is_asked else Target(called, None)
         targets[target.name], found[target.name] = target, {}
-        findings_of(audit, target, found[target.name])
+        findings_of(audit, target, found[target.name], announce)
         if measure and is_asked:
             powers.append(measure(audit, target))
         if target.identity:
@@ -126,9 +129,12 @@ def run(
 
 
 def findings_of(
-    audit: Audit, target: Target, found: dict[str, Finding] | None = None
+    audit: Audit,
+    target: Target,
+    found: dict[str, Finding] | None = None,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Finding]:
-    """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
+    """Every method for one model, the quickest first; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow says why, and so do all of them where the
     target has no place (a dry run). ``found`` gets each finding as it is there.
@@ -140,8 +146,10 @@ def findings_of(
 
         target, why = probed(audit.told, target)
         reasons |= dict.fromkeys(reading, why)
-    for name in METHODS:
+    for name in QUICKEST_FIRST:
         reason = reasons[name] or DRY * (target.place is None)
+        if not reason:
+            announce(f"{target.name}: {name} ...")
         try:
             found[name] = Finding(why_not=reason) if reason else _run(name, audit, target)
         except (UnsupportedError, ValueError) as error:  # what a method cannot work with

@@ -35,6 +35,15 @@ MEANINGS = {
     verdicts.CONTROL_FAILS: "the two files differ without any model, so a score says nothing",
     verdicts.NOT_RUN: "the method was not run, and the note says why",
 }
+BADGES = {verdicts.SHOWN: "contamination shown"}
+NEXT = {
+    verdicts.SHOWN: "Report the model's score together with this verdict, and measure the skill on "
+    "rows that are newer than the model. More comparison rows sharpen the share and the list.",
+    verdicts.OPEN: "Bring more comparison rows (docs/audit.md says from where). With --power, a "
+    "local model also shows what an audit of your rows would notice.",
+    verdicts.CONTROL_FAILS: "Bring comparison rows of the same draw as the suspected ones "
+    "(docs/audit.md says from where).",
+}
 NOT_INFLATION = (
     "A difference between the two is not by itself what training on the rows gained: rows that a "
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
@@ -143,7 +152,7 @@ def figure_of(methods: pd.DataFrame, words: pd.DataFrame) -> Figure | None:
         style = {"fmt": "o", "color": plots.MEMBER, "capsize": 3, "label": label}
         axis.errorbar(rows["value"], rows["method"], xerr=ends, **style)
         text = {"marker": "D", "facecolor": "none", "edgecolor": plots.CONTROL, "zorder": 3}
-        axis.scatter(rows["text_auc"], rows["method"], label="length and word frequency", **text)
+        axis.scatter(rows["text_auc"], rows["method"], label="the text alone, no model", **text)
         axis.axvline(0.5, color=plots.CONTROL, linestyle=":")
         axis.margins(y=0.2)
         axis.set(xlim=(-0.05, 1.05), xlabel="AUC, suspected against comparison rows")
@@ -174,11 +183,17 @@ def _page(results: Results, picture: str) -> str:
         title=", ".join(f"{name} on {results.audit.names[0]}" for name in results.found),
         about=" · ".join([*about, _tool()]),
         verdicts=[
-            row | {"says": row["says"].removeprefix(f"{row['model']}: {row['verdict']}. ")}
+            {
+                "model": row["model"],
+                "verdict": (word := row["verdict"]),
+                "badge": BADGES.get(word, word),
+                "says": row["says"].removeprefix(f"{row['model']}: {word}. "),
+                "next": NEXT.get(word),
+            }
             for row in results.tables["audit_verdicts"].to_dict("records")
         ],
         missing=results.interruption,
-        wrong=power.WRONG,
+        wrong=[power.WRONG, *_fragile(results.tables)],
         noticed=[one for one in said if one["lines"]],
         figure=picture,
         shown=[
@@ -187,6 +202,13 @@ def _page(results: Results, picture: str) -> str:
         ],
         folded=_folded(results),
     )
+
+
+def _fragile(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """What would explain *shown* without memory, by the method that the verdict rests on."""
+    basis = tables["audit_lists"][["model", "method"]]  # no method where nothing is shown
+    found = tables["audit"].merge(basis, on=["model", "method"])
+    return [f"{row.method}: {row.note}." for row in found.itertuples()]
 
 
 def _visible(value: Any) -> Any:

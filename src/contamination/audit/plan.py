@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -17,11 +18,13 @@ from urllib.request import getproxies
 import pandas as pd
 
 from contamination.audit import comparison
+from contamination.audit.decision import FEWEST_COMPARISON
 from contamination.audit.instrument import check_texts
 from contamination.audit.options import RULE, WRITTEN, quizzes_unasked, source_of
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.audit.settings import JUDGE, LAB, MODEL, PERTURBER, Settings, check_name
 from contamination.core.overlap import words
+from contamination.data import partitions
 from contamination.dcq.quizzes import (
     LETTERS,
     QUIZ_OPTIONS,
@@ -87,6 +90,13 @@ class Audit:
     def names(self) -> tuple[str, str]:
         """Dataset and split as the prompts say them."""
         return self.told.data.called
+
+    @property
+    def title(self) -> str:
+        """The dataset as its user knows it: the name of a file, else dataset and split."""
+        data = self.told.data
+        is_file = not data.names and partitions.find_file(data.dataset)
+        return Path(data.dataset).name if is_file else " ".join(self.names)
 
     def scored_texts(self, rows: Rows) -> list[str]:
         """Rows as Min-k% Prob scores them, and as the checks of the text alone see them."""
@@ -372,6 +382,11 @@ def announce_audit(audit: Audit) -> str:
     elif source == RULE and not (reasons[DCQ] and reasons[RANKING]):
         n_can, n_rows = sum(map(len, audit.originals)), sum(len(one.rows) for one in audit.quizzed)
         lines.append(f"options of the quizzes: {source}, which {n_can} of {n_rows} rows allow")
+        if audit.unseen is not None and len(audit.originals[-1]) < FEWEST_COMPARISON:
+            lines.append(
+                f"{DCQ} and {RANKING}: no verdict, since {len(audit.originals[-1])} comparison "
+                f"rows allow a quiz and {FEWEST_COMPARISON} are needed; their tables are written"
+            )
     if audit.unseen is not None:
         lines.append(comparison.describe_check(audit.text_alone, *audit.near_copies))
     if told.endpoints and not audit.refusal:

@@ -40,9 +40,11 @@ TIMES = {1: "once", 4: "four times", 16: "sixteen times"}
 
 # Of docs/audit_simulation.csv, which tests hold this sentence to.
 WRONG = (
-    "In simulated audits of models that had seen no row, this rule said shown in 4.6 % of them on "
-    "average, and in at most 6.6 % in any setting (docs/audit.md). What it cannot see is a "
-    "difference between the two files in topic, style or date that no check of the text finds."
+    "About one in twenty models that saw no row would be accused: in simulated audits of such "
+    "models, this rule said shown in 4.6 % of them on average, and in at most 6.6 % in any setting "
+    "(docs/audit.md). That is not the chance that this verdict is wrong, which also depends on how "
+    "likely it was before. And the rule cannot see a difference between the two files in topic, "
+    "style or date that no check of the text finds."
 )
 INTRODUCTION = (
     "So often did audits of this size notice a third of the rows, in our study of small models "
@@ -63,6 +65,8 @@ def describe(table: pd.DataFrame, method: str, n: int, n_comparison: int) -> str
         low, high = f"{100 * row.lowest:.0f}", f"{100 * row.highest:.0f}"
         said.append(f"{TIMES[row.copies]} in {low}{f' to {high}' * (low != high)} %")
     sizes = f"{row.n} rows and {row.n_comparison} comparison rows"
+    if (row.n, row.n_comparison) != (n, n_comparison):
+        sizes = f"measured with {sizes}, fewer than here"
     return f"{method}, {sizes}: seen {listed(said)} of audits."
 
 

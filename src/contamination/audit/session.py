@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,8 @@ def run_audit(prepared: Audit, log: Log | None, outputs: Path) -> list[str]:
         os.environ[storage.PROGRESS_VARIABLE] = "1"  # somebody sees the bars
     try:
         measure = power.measure if prepared.told.power else None
-        powers = auditing.run(prepared, found, targets, measure)
+        announce = partial(print, flush=True)
+        powers = auditing.run(prepared, found, targets, measure, announce)
     except BaseException as error:
         is_by_hand = isinstance(error, KeyboardInterrupt)
         stopped = "by hand" if is_by_hand else keys.mask_likely_keys(" ".join(str(error).split()))

@@ -2,7 +2,8 @@
 
 :func:`decide` is the only place of an audit that finds a verdict. All else shows what it returns,
 so that a headline cannot contradict a list. The test is that of ``audit.decision``; the methods
-that were run are corrected together (Holm).
+that can reach a verdict, for which the number of comparison rows decides, are corrected together
+(Holm).
 """
 
 from __future__ import annotations
@@ -53,13 +54,16 @@ def decide(audit: Audit, model: str, truth: str, findings: Mapping[str, Finding]
     Columns of ``methods``: model, dataset, truth, method, verdict, statistic, value (AUC of the
     adjusted scores) with ci_low and ci_high, n and n_comparison (rows with a score), text_auc (how
     far length and word frequency alone tell the files apart), p, p_adjusted (Holm's over the
-    methods that were run), n_at_least and share_at_least (suspected rows that were seen at least,
-    95 %; where shown), n_valid, n_refused, n_error and n_unusable (answers), note.
+    methods with enough comparison rows), n_at_least and share_at_least (suspected rows that were
+    seen at least, 95 %; where shown), n_valid, n_refused, n_error and n_unusable (answers), note.
     """
+    findings = {name: findings[name] for name in METHODS if name in findings}
     pairs = [(name, _comparison(audit, one)) for name, one in findings.items()]
     compared = {name: one for name, one in pairs if one is not None}
-    p_values = np.array([one.p_values[0] for one in compared.values()])
-    adjusted = dict(zip(compared, holm(p_values), strict=True)) if compared else {}
+    # A method that cannot reach a verdict must not cost the others theirs.
+    enough = {k: v for k, v in compared.items() if v.n_comparison >= decision.FEWEST_COMPARISON}
+    p_values = np.array([one.p_values[0] for one in enough.values()])
+    adjusted = dict(zip(enough, holm(p_values), strict=True)) if enough else {}
     rows = []
     for name, found in findings.items():
         about = {"model": model, "dataset": " ".join(audit.names), "truth": truth, "method": name}
@@ -201,8 +205,8 @@ def _list_of(
                 f"{n_listed} of {compared.n} rows are listed as seen; on average over audits, at "
                 f"most {100 * rate:g} % of such names are false."
                 if n_listed
-                else f"Which rows were seen cannot be said: {fewest} rows above all "
-                f"{compared.n_comparison} comparison rows would make the shortest list."
+                else f"Which rows these are cannot be said: a list needs at least {fewest} rows "
+                f"that score above all {compared.n_comparison} comparison rows."
             ),
         }
     return table[ROWS], found
@@ -217,14 +221,16 @@ def _headline(
     of_list: Mapping[str, Any],
 ) -> str:
     """The verdict for a reader, and what to do."""
-    dataset = " ".join(audit.names)
+    dataset = audit.title
+    n_tests = int(methods["p_adjusted"].notna().sum())
+    corrected = f", corrected for {n_tests} methods" if n_tests > 1 else ""
     if word == SHOWN:
         row = methods.set_index("method").loc[basis]
         said = (
             f"At least {row['n_at_least']} of {row['n']} rows of {dataset} "
             f"({100 * row['share_at_least']:.0f} %) were seen in training, with 95 % confidence "
-            f"({basis}, {p_text(row['p_adjusted'])}). {of_list['note']} Do not take the model's "
-            "score on this dataset at face value."
+            f"({basis}, {p_text(row['p_adjusted'])}{corrected}). {of_list['note']} Do not take the "
+            "model's score on this dataset at face value."
         )
     elif word == CONTROL_FAILS:
         said = f"{audit.refusal[:1].upper()}{audit.refusal[1:]}."
