@@ -47,8 +47,9 @@ WRONG = (
     "style or date that no check of the text finds."
 )
 INTRODUCTION = (
-    "So often did audits of this size notice a third of the rows, in our study of small models "
-    "(1.4 and 29 million parameters) that saw them verbatim among much other text:"
+    "This is not about your model. In our study of small models (1.4 and 29 million parameters), "
+    "which saw a third of the rows verbatim among much other text, audits of this size noticed it "
+    "as often as this:"
 )
 
 
