@@ -113,7 +113,8 @@ def base_recipe(lab: world.World, base_seed: int, model: str) -> tuple[Recipe, T
 def tokens_of(lab: world.World, doses: list[Dose]) -> int:
     """Tokens of all copies, with the two that mark the ends of each text."""
     return sum(
-        dose.copies * int(n_tokens(lab.tokenizer, dose.texts, n_special=2).sum()) for dose in doses
+        dose.copies * int(n_tokens(lab.tokenizer, map(str, dose.texts), n_special=2).sum())
+        for dose in doses
     )
 
 
