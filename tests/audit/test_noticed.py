@@ -68,8 +68,10 @@ def test_the_verdict_at_the_head_of_the_page_is_the_stored_one():
     head = PAGE.split("## One command")[0]
     stored = storage.read_csv(ROOT / "outputs/reference/demo/tables/audit_verdicts.csv")
     says = stored.loc[stored["model"].eq("lab:contaminated"), "says"].item()
-    seen = re.search(r"At least \d+ of \d+ rows of sample test \(\d+ %\) were seen", says)[0]
-    assert seen in head and re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
+    # The notebook names the file, and the command calls it sample.
+    seen = re.search(r"At least \d+ of \d+ rows of sample\.jsonl \(\d+ %\) were seen", says)[0]
+    assert seen.replace("sample.jsonl", "sample test") in head
+    assert re.search(r"\d+ of \d+ rows are listed as seen", says)[0] in head
     said = power.describe(storage.read_csv(power.PATH), MIN_K, 60, 60)
     for times in ("sixteen times in", "four times in", "once in"):
         assert re.search(rf"{times} [\d to]+ %", said)[0] in head
