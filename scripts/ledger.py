@@ -10,7 +10,7 @@
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study forms            # the same model, three forms of a row
     python scripts/ledger.py --study scale            # three sizes, two amounts of text
-    python scripts/ledger.py --study company          # rows alone, and among many of their kind
+    python scripts/ledger.py --study company          # rows alone, and among similar rows
     python scripts/ledger.py --jobs 2                 # two parts at a time
     python scripts/ledger.py --engine ray             # each part a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector more, on the first of these

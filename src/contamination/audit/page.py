@@ -208,8 +208,7 @@ def _fragile(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """What would explain *shown* without memory, by the method that the verdict rests on."""
     basis = tables["audit_lists"][["model", "method"]]  # no method where nothing is shown
     found = tables["audit"].merge(basis, on=["model", "method"])
-    size = "How large such a difference would have to be here"
-    return [f"{size} ({row.method}): {row.note}." for row in found.itertuples()]
+    return [f"By {row.method}, {row.note}." for row in found.itertuples()]
 
 
 def _visible(value: Any) -> Any:

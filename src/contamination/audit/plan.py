@@ -382,10 +382,12 @@ def announce_audit(audit: Audit) -> str:
     elif source == RULE and not (reasons[DCQ] and reasons[RANKING]):
         n_can, n_rows = sum(map(len, audit.originals)), sum(len(one.rows) for one in audit.quizzed)
         lines.append(f"options of the quizzes: {source}, which {n_can} of {n_rows} rows allow")
-        if audit.unseen is not None and len(audit.originals[-1]) < FEWEST_COMPARISON:
+        n_comparison = len(audit.originals[-1])
+        if audit.unseen is not None and n_comparison < FEWEST_COMPARISON:
+            run = " and ".join(name for name in (DCQ, RANKING) if not reasons[name])
             lines.append(
-                f"{DCQ} and {RANKING}: no verdict, since {len(audit.originals[-1])} comparison "
-                f"rows allow a quiz and {FEWEST_COMPARISON} are needed; their tables are written"
+                f"{run}: run for the tables alone, since {n_comparison} comparison rows allow a "
+                f"quiz, and a verdict needs {FEWEST_COMPARISON}"
             )
     if audit.unseen is not None:
         lines.append(comparison.describe_check(audit.text_alone, *audit.near_copies))
