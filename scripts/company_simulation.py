@@ -15,7 +15,7 @@ import pandas as pd
 
 from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
-from contamination.study import company, placement, scale
+from contamination.study import company, placement, traces
 from contamination.study.crossed import CrossedScores, interval_left_out
 from contamination.study.detection import joint_p_values
 
@@ -52,7 +52,7 @@ def main() -> None:
                             seed = [number, draw, n, int(10 * shared), len(kind), len(test)]
                             gains = (effect,) if test == "alone" else (ALONE, ALONE + effect)
                             models = made(kind, gains, shared, n, seed)
-                            parts = [scale.trace(of, company.ENDPOINT) for of in models]
+                            parts = [traces.trace(of, company.ENDPOINT) for of in models]
                             part = parts[0] if test == "alone" else parts[1].minus(parts[0])
                             if test == "alone":
                                 by_name = {"made": {of.name: of for of in models[0]}}

@@ -13,7 +13,7 @@ import pandas as pd
 
 from contamination.core.tables import markdown
 from contamination.core.verdicts import ALPHA
-from contamination.study import placement, scale
+from contamination.study import placement, scale, traces
 from contamination.study.crossed import CrossedScores, interval_left_out
 
 GAIN = 0.45
@@ -43,7 +43,10 @@ def main() -> None:
                 found = []
                 for draw in range(n_draws):
                     seed = [number, draw, n, int(10 * shared)]
-                    first, second = map(scale.trace, made_pair(difference, shared, n, seed))
+                    first, second = (
+                        traces.trace(of, scale.COPIES)
+                        for of in made_pair(difference, shared, n, seed)
+                    )
                     paired = first.minus(second)
                     of = interval_left_out(paired, (-np.inf, np.inf))
                     p = placement.sign_flip_p(paired.by_model)

@@ -11,7 +11,7 @@ from contamination.core import storage
 from contamination.core.overlap import ngrams
 from contamination.core.scores import MIN_K
 from contamination.lab import training
-from contamination.study import company, row_pools, scale, store
+from contamination.study import company, row_pools, scale, store, traces
 
 
 @pytest.mark.parametrize("pool", company.pools(), ids=lambda pool: pool.benchmark)
@@ -108,4 +108,4 @@ def test_stored_parts_are_of_this_page_and_complete():
     assert {of["protocol_sha256"] for of in about} == {page}
     sizes = stored.groupby(["base_seed", "detector", "model"]).size()
     assert (sizes == sum(len(pool.texts) for pool in company.pools())).all()
-    assert len(sizes) == len(about) * len(scale.ASKED) * len(company.MODELS)
+    assert len(sizes) == len(about) * len(traces.ASKED) * len(company.MODELS)

@@ -12,7 +12,7 @@ from contamination.core import storage
 from contamination.core.scores import MIN_K
 from contamination.lab import training
 from contamination.models.local import n_tokens
-from contamination.study import row_pools, scale, store
+from contamination.study import row_pools, scale, store, traces
 
 
 def test_every_seed_deals_sixty_rows_of_each_benchmark_anew():
@@ -76,7 +76,7 @@ def test_the_trace_is_the_distance_and_seeds_after_a_gap_do_not_count():
         for of, pool in zip(rank, pools, strict=True)
     ]
     by_hand = np.sqrt(2) * stats.norm.ppf(np.mean(aucs))
-    assert scale.trace(pools).by_model[0] == pytest.approx(by_hand)
+    assert traces.trace(pools, scale.COPIES).by_model[0] == pytest.approx(by_hand)
     assert by_hand == pytest.approx(1 / np.sqrt(1.09), abs=0.3)
     with_gap = stored[stored["base_seed"] != 705]
     assert len(scale.crossed(with_gap, MIN_K, "M", scale.LESS)[0].scores) == 5
@@ -107,7 +107,7 @@ def test_stored_parts_are_of_this_page_and_complete():
     assert {of["protocol_sha256"] for of in about} == {page}
     sizes = stored.groupby(["base_seed", "detector", "model", "benchmark"]).size()
     assert (sizes == scale.N_SEEN + scale.N_HELD_OUT).all()
-    assert len(sizes) == len(about) * len(scale.ASKED) * 6 * len(scale.BENCHMARKS)
+    assert len(sizes) == len(about) * len(traces.ASKED) * 6 * len(scale.BENCHMARKS)
     for of in about:
         for model, known in of["models"].items():
             assert known["n_parameters"] == scale.SIZES[model.partition(",")[0]]

@@ -25,7 +25,7 @@ from contamination.dcq.quizzes import quizzes_of_groups
 from contamination.lab import grammar, world
 from contamination.lab.training import Dose, Recipe, TrainingTexts
 from contamination.models.local import n_tokens
-from contamination.study import placement, row_pools, scale
+from contamination.study import placement, row_pools, traces
 from contamination.study.assignment import HELD_OUT, assign
 from contamination.study.crossed import CrossedScores, interval_left_out
 from contamination.study.detection import joint_p_values
@@ -122,14 +122,14 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     """Train the three models of a seed, score all rows, and write both as a part of the ledger."""
     lab = row_pools.the_lab()
     recipes = ((model, *base_recipe(lab, base_seed, model)) for model in MODELS)
-    scale.write_models(folder, name, about, base_seed, recipes, pools())
+    traces.write_models(folder, name, about, base_seed, recipes, pools())
 
 
 def crossed(stored: pd.DataFrame, detector: str, model: str, kind: str) -> list[CrossedScores]:
     """Scores of a detector for the pools of a kind; ``stored`` as ``store.read_all`` gives it."""
     is_own = stored["detector"].eq(detector) & stored["model"].eq(model)
     wide = stored[is_own].pivot_table("score", "base_seed", ["benchmark", "row"], observed=True)
-    seeds, found = scale.without_gap(BASE_SEEDS, wide.index), []
+    seeds, found = traces.without_gap(BASE_SEEDS, wide.index), []
     for pool in pools():
         if pool.kind == kind:
             values = wide.loc[seeds, pool.benchmark].sort_index(axis=1).to_numpy(float)
@@ -138,15 +138,15 @@ def crossed(stored: pd.DataFrame, detector: str, model: str, kind: str) -> list[
     return found
 
 
-def traces(stored: pd.DataFrame) -> pd.DataFrame:
+def by_company(stored: pd.DataFrame) -> pd.DataFrame:
     """AUC and d' by kind of rows, number of copies and company; of the AUC the exact p too."""
     rows = []
     for kind, copies in product(DEALT, (1, 4, 16)):
         for company, model in ((False, ALONE.get((kind, copies))), (True, TOGETHER)):
             if model:
-                of = {name: crossed(stored, name, model, kind) for name in scale.SHOWN}
+                of = {name: crossed(stored, name, model, kind) for name in traces.SHOWN}
                 about = {"rows": kind, "copies": copies, "is_in_company": company}
-                rows += [about | found for found in scale.traces_of(of, copies)]
+                rows += [about | found for found in traces.traces_of(of, copies)]
     return pd.DataFrame(rows)
 
 
@@ -155,8 +155,8 @@ def tests(stored: pd.DataFrame, detector: str = MIN_K) -> pd.DataFrame:
     rows = []
     for kind in DEALT:
         pools_ = crossed(stored, detector, ALONE[kind, ENDPOINT], kind)
-        alone = scale.trace(pools_, ENDPOINT)
-        together = scale.trace(crossed(stored, detector, TOGETHER, kind), ENDPOINT)
+        alone = traces.trace(pools_, ENDPOINT)
+        together = traces.trace(crossed(stored, detector, TOGETHER, kind), ENDPOINT)
         p_alone = joint_p_values({detector: {of.name: of for of in pools_}}, ENDPOINT, N_REDEALS)
         paired = together.minus(alone)
         for test, parts, p in (

@@ -6,31 +6,27 @@ times each, and the rows are the same share of all that a model reads.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from itertools import product, takewhile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from contamination.core.scores import MIN_K
 from contamination.core.statistics import with_p_adjusted
 from contamination.core.verdicts import CLAIMS, verdict_column
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.quizzes import quizzes_of_groups
-from contamination.lab import grammar, training, world
+from contamination.lab import grammar, world
 from contamination.lab.training import Dose, Recipe, TrainingTexts
-from contamination.study import baselines, placement, pretraining, row_pools, store
+from contamination.study import placement, row_pools, traces
 from contamination.study.assignment import HELD_OUT, assign
-from contamination.study.crossed import CrossedScores, LeftOut, interval_left_out, mean_auc_left_out
-from contamination.study.detection import joint_p_values
+from contamination.study.crossed import CrossedScores, interval_left_out
 from contamination.study.interface import rows_of, title
-from contamination.study.protocol import N_REDEALS
 from contamination.study.row_pools import BENCHMARKS, PART, Pool
 
 NAME = "scale"  # of the parts of the ledger
@@ -41,9 +37,6 @@ LESS, MORE = 600_000, 1_500_000  # tokens of docstrings that a model reads, each
 COPIES = 4
 N_SEEN, N_HELD_OUT = 60, 200  # rows of a benchmark
 N_FILLERS = round(N_SEEN * COPIES * (MORE / LESS - 1))  # read once, so that the share is the same
-CONTROLS = baselines.CONTROLS[:2]  # noise and length
-ASKED = (*baselines.OF_TOKENS, *CONTROLS)
-SHOWN = (MIN_K, baselines.PPL.name, *(control.name for control in CONTROLS))
 # The registered tests: the trace in one model less that in another, of the same seed.
 TESTS = (
     ("size, less text", ("M", LESS), ("XS", LESS)),
@@ -105,44 +98,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
         (name_of(*kind), *base_recipe(lab, base_seed, *kind))
         for kind in product(SIZES, (LESS, MORE))
     )
-    write_models(folder, name, about, base_seed, recipes, [pool for pool, _ in pools()])
-
-
-def write_models(
-    folder: Path,
-    name: str,
-    about: Mapping[str, Any],
-    base_seed: int,
-    recipes: Iterable[tuple[str, Recipe, TrainingTexts]],
-    pools_: Sequence[Any],
-) -> None:
-    """Train models, each with its name, ask ``ASKED`` about all rows of pools, write a part."""
-    start, tables, models = time.perf_counter(), [], {}
-    for model, recipe, texts in recipes:
-        trained = training.train(recipe, texts)
-        scored, _ = pretraining.score_model(trained, model, dict.fromkeys(pools_, ASKED))
-        tables.append(scored.drop(columns="pool"))
-        known = world.describe(trained)
-        models[model] = {key: known[key] for key in ("recipe_hash", "n_parameters", "n_tokens")}
-        models[model]["last_loss"] = round(float(training.losses_of(trained)[-50:].mean()), 4)
-    made_by: dict[str, Any] = {
-        "base_seed": base_seed,
-        "world": store.world_of(row_pools.the_lab()),
-        "models": models,
-    }
-    made_by |= {"environment": store.environment()}
-    made_by |= {"seconds_in_all": round(time.perf_counter() - start, 1)}
-    scores = pd.concat(tables, ignore_index=True).astype(placement.SHALLOW)
-    store.write_tables(folder, name, {"scores": scores}, {**made_by, **about})
-
-
-def without_gap(planned: Sequence[int], there: Collection[int]) -> list[int]:
-    """The first seeds of a plan, up to the first that is missing.
-
-    >>> without_gap([700, 701, 702], {700, 702})
-    [700]
-    """
-    return list(takewhile(there.__contains__, planned))
+    traces.write_models(folder, name, about, base_seed, recipes, [pool for pool, _ in pools()])
 
 
 def crossed(stored: pd.DataFrame, detector: str, size: str, n_tokens: int) -> list[CrossedScores]:
@@ -152,7 +108,7 @@ def crossed(stored: pd.DataFrame, detector: str, size: str, n_tokens: int) -> li
     """
     is_own = stored["detector"].eq(detector) & stored["model"].eq(name_of(size, n_tokens))
     wide = stored[is_own].pivot_table("score", "base_seed", ["benchmark", "row"], observed=True)
-    seeds, found = without_gap(BASE_SEEDS, wide.index), []
+    seeds, found = traces.without_gap(BASE_SEEDS, wide.index), []
     for benchmark in BENCHMARKS:
         values = wide.loc[seeds, benchmark].sort_index(axis=1).to_numpy(float)
         dealt = np.array([copies_of(seed, benchmark) for seed in seeds])
@@ -160,37 +116,14 @@ def crossed(stored: pd.DataFrame, detector: str, size: str, n_tokens: int) -> li
     return found
 
 
-def trace(pools_: list[CrossedScores], copies: int = COPIES) -> LeftOut:
-    """d' = sqrt(2) times the normal quantile of the AUC, which is a mean over benchmarks.
-
-    It is the distance between seen and held-out rows in standard deviations, if both are normal
-    with one variance.
-    """
-    aucs = mean_auc_left_out(pools_, copies)
-    return LeftOut(*(np.sqrt(2) * stats.norm.ppf(part) for part in aucs))
-
-
 def by_model(stored: pd.DataFrame) -> pd.DataFrame:
     """AUC and d' under each kind of model, with intervals and, of the AUC, the exact p."""
     rows = []
     for (size, n_parameters), n_tokens in product(SIZES.items(), (LESS, MORE)):
-        of = {detector: crossed(stored, detector, size, n_tokens) for detector in SHOWN}
+        of = {detector: crossed(stored, detector, size, n_tokens) for detector in traces.SHOWN}
         about = {"n_parameters": n_parameters, "n_tokens": n_tokens}
-        rows += [about | found for found in traces_of(of, COPIES)]
+        rows += [about | found for found in traces.traces_of(of, COPIES)]
     return pd.DataFrame(rows)
-
-
-def traces_of(of: Mapping[str, list[CrossedScores]], copies: int) -> Iterator[dict[str, Any]]:
-    """Of each detector the AUC of rows with so many copies, its exact p, and d', as a row."""
-    named = {name: {pool.name: pool for pool in pools_} for name, pools_ in of.items()}
-    p_values = joint_p_values(named, copies, N_REDEALS)
-    for detector, pools_ in of.items():
-        auc = interval_left_out(mean_auc_left_out(pools_, copies))
-        d_prime = interval_left_out(trace(pools_, copies), (-np.inf, np.inf))
-        row = {"detector": detector, "n_models": len(pools_[0].scores), "auc": auc.value}
-        row |= {"ci_low": auc.low, "ci_high": auc.high, "p": p_values[detector]}
-        row |= {"d_prime": d_prime.value, "d_prime_low": d_prime.low}
-        yield row | {"d_prime_high": d_prime.high}
 
 
 def differences(stored: pd.DataFrame, detector: str = MIN_K) -> pd.DataFrame:
@@ -200,8 +133,8 @@ def differences(stored: pd.DataFrame, detector: str = MIN_K) -> pd.DataFrame:
     """
     rows = []
     for test, first, second in TESTS:
-        paired = trace(crossed(stored, detector, *first)).minus(
-            trace(crossed(stored, detector, *second))
+        paired = traces.trace(crossed(stored, detector, *first), COPIES).minus(
+            traces.trace(crossed(stored, detector, *second), COPIES)
         )
         found = interval_left_out(paired, (-np.inf, np.inf))
         about: dict[str, Any] = {
