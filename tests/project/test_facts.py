@@ -345,8 +345,6 @@ FACTS = [
      "reaches from {4:.1f} to {5:.1f}.", of_figure_6b),
     ("README.md", "Min-k% Prob reaches {0:.2f}, {1:.2f} and {2:.2f} at one, four and sixteen copies, and {3:.2f}, {4:.2f} and {5:.2f} in the larger models",
      lambda: tuple(detection(n, models)["Min-k% Prob"] for models in ("small", "larger") for n in (1, 4, 16))),
-    ("README.md", "reach {0:.2f} if their copy lies in the first fifth of the training, and {1:.2f} if it lies in the last",
-     lambda: (by_part(1), by_part(5))),
     ("README.md", "three tenths of the training is {0} higher than that of rows from the first three, and {1} higher if",
      lambda: tuple(with_limits(placed(schedule), "difference") for schedule in ("cosine", "constant"))),
     ("docs/which_detector.md", "the last three tenths beat the first three by {0}, and by {1} if the learning rate does not fall ({2:.2f} and {3:.2f} for",
