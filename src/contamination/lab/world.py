@@ -37,7 +37,7 @@ from contamination.lab.training import (
 
 SHAPE = ("n_layers", "width", "n_heads")
 # M is the size used elsewhere; XL, of 29 M parameters, wants a GPU.
-SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4), "XL": (8, 512, 8)}
+SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "XL": (8, 512, 8)}
 DEFAULT_SIZE = "M"
 # Continued training is gentler than training from scratch: at 1e-3 a single
 # copy already separates members, which leaves nothing of a dose to be seen.
