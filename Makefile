@@ -40,9 +40,7 @@ ifdef CONTAMINATION_MIRROR
 override CONTAMINATION_MIRROR := $(if $(filter /%,$(firstword $(CONTAMINATION_MIRROR))),,$(CURDIR)/)$(CONTAMINATION_MIRROR)
 export CONTAMINATION_MIRROR
 endif
-# Notebooks at a time (3 GB each), and models that each of them trains at a time (1 GB each). Threads
-# that wait must soon sleep: spinning for long, as is the default, starves the other notebooks.
-export GOMP_SPINCOUNT ?= 300
+# Notebooks at a time (3 GB each), and models that each of them trains at a time (1 GB each).
 MACHINE = $(shell $(or $(wildcard $(RUN)),$(PYTHON)) -c 'import os; \
 	n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(); \
 	gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30; jobs = max(2, min(n // 2 + 1, gb // 3)); \
@@ -51,6 +49,8 @@ JOBS ?= $(or $(word 1,$(MACHINE)),2)
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
 export CONTAMINATION_PROCESSES ?= $(or $(word 2,$(MACHINE)),1)
+# One thread each: threads of notebooks that run at a time wait for each other, up to 20 times longer.
+export OMP_NUM_THREADS ?= 1
 # What is out of date, asked of make itself once before it starts.
 ifndef ASKED
 TO_RUN := $(shell MAKEFLAGS= $(MAKE) -n reproduce ASKED=yes $(MAKEOVERRIDES) 2> /dev/null | \
@@ -68,7 +68,7 @@ help:
 
 ##@ Start here
 setup: $(VENV)/.installed ## install the locked packages into .venv (2 min, network; TORCH=cpu or TORCH=cuda insists on one build)
-reproduce: $(IN_PROFILE) ## compute every table and figure into outputs/demo (CPU, no key, no download; first time 15 to 60 min on 2 cores)
+reproduce: $(IN_PROFILE) ## compute every table and figure into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores)
 	$(if $(TO_RUN),,@echo "nothing is to be run: $(OUTPUTS) is newer than all that it is made of")
 verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
