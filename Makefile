@@ -160,7 +160,8 @@ $(OUTPUTS)/slides.html: $(IN_SLIDES:%=$(OUTPUTS)/notebooks/%.ipynb) scripts/slid
 
 start: $(VENV)/.installed
 	@mkdir -p $(OUTPUTS) && echo $(TO_RUN) > $(OUTPUTS)/.to_run
-	@echo "$(words $(TO_RUN)) notebooks are to be run, $(JOBS) at a time; the first is done after some minutes"
+	@awk -F, -v jobs=$(JOBS) -v names=" $(TO_RUN) " 'index(names, " " $$1 " ") { n += 1; sum += $$4 } END { \
+		print n " notebooks are to be run, " jobs " at a time: some " int(sum / jobs + 1) " minutes, less with a filled cache" }' $(CONTENTS)
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 # A static pattern rule: a missing parameter file is an error, not silence.
 .SECONDEXPANSION:
