@@ -126,7 +126,7 @@ BAD = [
     ("03", "n_resamples: 5", '"n_resamples" is 5, want 10 to 1e5'),
     ("03b", "copies: [4, 16]", "want some 0"),
     ("05b", "own_settings: {model: {dtype: int8}}", 'own_settings: model: "dtype" is'),
-    ("04b", "reference_size: L", '"reference_size" is "L", want XS or S or M'),
+    ("04b", "reference_size: L", "is 'L', want XS or S or M"),
     ("04", "k_percent: 0", '"k_percent" is 0, want above 0 to 100'),
     ("05", "lesson_instances: 1", '"lesson_instances" is 1, want 4 to 1000'),
     ("06", "n_books: 10", "want multiple of 4"),
