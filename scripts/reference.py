@@ -37,6 +37,7 @@ SOLUTIONS = "notebooks/solutions"
 PROFILE = "demo"  # in others, notebooks show texts that may not be shared
 INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
 LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
+WHY = "docs/install.md, Does another machine get the same results?"
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
 
 
@@ -300,41 +301,49 @@ def is_verdict(column: str) -> bool:
     return column in ("verdict", "holds", "matches") or column.endswith("_verdict")
 
 
-def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
-    """A run's table next to the reference's, row by row.
+def _shown(cell: str) -> str:
+    """A cell of a table for a line of text, a number with four digits."""
+    try:
+        return f"{float(cell):.4g}"
+    except ValueError:
+        return cell or "nothing"
 
-    Both hold texts, as they stand in the files. Numbers that differ are reported with the
-    largest difference; a word that differs in a verdict, or another shape, is no longer the same.
+
+def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
+    """A run's table, ``ours``, next to the reference's, row by row.
+
+    Both hold texts, as they stand in the files. A word that differs in a verdict, or another
+    shape, is no longer the same; of numbers that differ the largest difference is named.
     """
     if list(ours) != list(theirs) or len(ours) != len(theirs):
         said = f"{len(ours)} rows and {ours.shape[1]} columns"
         return Comparison(
-            name, f"another shape: {said}, not {len(theirs)} and those of ours", False
+            name, f"another shape: {said}, stored {len(theirs)} and other ones", False
         )
-    differing = [
-        (row, column, ours[column].iloc[row], theirs[column].iloc[row])
+    places = [
+        (row, column)
         for column in ours
         for row in (ours[column] != theirs[column]).to_numpy().nonzero()[0]
     ]
-    words = [one for one in differing if is_verdict(one[1])]
-    if words:
-        row, column, found, expected = words[0]
-        said = f'row {row + 1}, {column} "{found}" and not "{expected}"'
-        return Comparison(name, f"verdicts differ: {len(words)} ({said})", False)
-    largest, place, n_texts = 0.0, "", 0
-    for row, column, found, expected in differing:
+    largest, words, numbers, n_texts = 0.0, [], "", 0
+    for row, column in places:
+        yours, stored = ours[column].iloc[row], theirs[column].iloc[row]
+        said = f"{column}, row {row + 1}: yours {_shown(yours)}, stored {_shown(stored)}"
+        if is_verdict(column):
+            words.append(said)
+            continue
         try:
-            difference = abs(float(found) - float(expected))
+            difference = abs(float(yours) - float(stored))
         except ValueError:
             n_texts += 1
             continue
-        if difference > largest and difference > CLOSE * abs(float(expected)):
-            largest, place = difference, f"{column}, row {row + 1}"
-    if not (largest or n_texts):
+        if difference > largest and difference > CLOSE * abs(float(stored)):
+            largest, numbers = difference, f"largest difference in {said}"
+    if not (words or largest or n_texts):
         return Comparison(name, "identical", True)
-    says = f"same verdicts, largest difference {largest:.2g} ({place})" if largest else ""
-    texts = f"{n_texts} other texts" if n_texts else ""
-    return Comparison(name, "; ".join(filter(None, [says, texts])), True, largest)
+    verdicts = f"{len(words)} other verdicts ({words[0]})" if words else "same verdicts"
+    texts = f"{n_texts} text cells differ" if n_texts else ""
+    return Comparison(name, "; ".join(filter(None, [verdicts, numbers, texts])), not words, largest)
 
 
 def damaged() -> Iterator[str]:
@@ -373,7 +382,9 @@ def verify(run: Path) -> Iterator[Comparison]:
         elif sha256_of(path) == row["sha256"]:
             yield Comparison(name, "identical", True)
         elif row["is_stored"] == "no":
-            yield Comparison(name, "differs; it is too large to be stored, so only its hash", True)
+            yield Comparison(
+                name, "not identical; of so large a table we store the hash alone", True
+            )
         else:
             read = {"dtype": str, "keep_default_na": False}
             yield compare(name, pd.read_csv(path, **read), pd.read_csv(ours, **read))
@@ -396,9 +407,15 @@ def main() -> int:
         if one.says != "identical":
             print(f"{one.table}: {one.says}")
     n_identical = sum(one.says == "identical" for one in found)
-    n_same = sum(one.is_same for one in found)
-    print(f"{len(found)} tables: {n_identical} identical, {n_same} with the same verdicts")
-    return n_same < len(found)
+    others = [one.table for one in found if not one.is_same]
+    n_alike = len(found) - n_identical - len(others)
+    print(f"{len(found)} tables: {n_identical} identical, {n_alike} with the same verdicts")
+    if not others:
+        print("Your run carries every verdict of ours.")
+        return 0
+    print(f"{len(others)} with other verdicts, or missing: {', '.join(others)}")
+    print("A processor that rounds otherwise, or other packages, can do that: " + WHY)
+    return 1
 
 
 if __name__ == "__main__":

@@ -141,10 +141,19 @@ def test_changed_code_or_parameters_ask_for_a_run(project, monkeypatch, capsys, 
     ("change", "says", "is_same"),
     [
         ({}, "identical", True),
-        ({"auc": [0.5, 0.7501]}, "same verdicts, largest difference 0.0001 (auc, row 2)", True),
+        (
+            {"auc": [0.5, 0.7501]},
+            "same verdicts; largest difference in auc, row 2: yours 0.7501, stored 0.75",
+            True,
+        ),
         ({"auc": [0.5, 0.75 + 1e-12]}, "identical", True),
-        ({"model": ["a", "c"]}, "1 other texts", True),
-        ({"verdict": ["shown", "shown"]}, 'row 2, verdict "shown" and not', False),
+        ({"model": ["a", "c"]}, "same verdicts; 1 text cells differ", True),
+        (
+            {"auc": [0.5, 0.9], "verdict": ["shown", "shown"]},
+            "1 other verdicts (verdict, row 2: yours shown, stored open); largest difference in "
+            "auc, row 2: yours 0.9, stored 0.75",
+            False,
+        ),
     ],
 )
 def test_a_runs_table_is_compared_cell_by_cell(project, monkeypatch, change, says, is_same):
@@ -209,7 +218,7 @@ def test_a_large_table_is_stored_as_its_hash(project, monkeypatch):
     (found,) = reference.verify(root / "outputs/demo")
     assert found.says == "identical" and not list(reference.damaged())
     (found,) = reference.verify(run(root, table=VERDICTS | {"model": ["a", "c"]}))
-    assert "too large to be stored" in found.says
+    assert "the hash alone" in found.says
 
 
 def test_the_committed_results_are_those_of_the_notebooks_as_they_are():
