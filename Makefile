@@ -79,7 +79,7 @@ help:
 ##@ Start here
 setup: $(VENV)/.installed ## install the locked packages into .venv (2 min, network; TORCH=cpu or TORCH=cuda insists on one build)
 reproduce: $(IN_PROFILE) ## compute every table and figure into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores)
-	$(if $(TO_RUN),,@echo "nothing is to be run: $(OUTPUTS) is newer than all that it is made of")
+	@$(if $(TO_RUN),echo "all done: begin with $(OUTPUTS)/notebooks/00_start_here.ipynb; make verify compares the tables of demo with ours",echo "nothing is to be run: $(OUTPUTS) is newer than all that it is made of")
 verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; a notebook that you only run and save is no change for git
@@ -179,4 +179,4 @@ $(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.
 		$$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(call after,$$*))) | $(VENV)/.installed $(if $(TO_RUN),start)
 	@$(RUN) -m contamination.core.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
 	$(if $(TO_RUN),@cd $(OUTPUTS) && left=$$(for name in $$(cat .to_run); do \
-		test notebooks/$$name.ipynb -nt .to_run || echo $$name; done) && echo "still to do:" $${left:-nothing})
+		test notebooks/$$name.ipynb -nt .to_run || echo $${name%%_*}; done) && echo "still to do:" $${left:-nothing})

@@ -16,7 +16,6 @@ import ast
 import csv
 import hashlib
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,13 +29,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clean_notebook
 
+from contamination.core.run import with_links
+
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
 TABLES, PARTS = "tables.csv", "ledger.csv"
 SOLUTIONS = "notebooks/solutions"
 PROFILE = "demo"  # in others, notebooks show texts that may not be shared
 INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
-LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
 WHY = "docs/install.md, Does another machine get the same results?"
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
 
@@ -122,7 +122,7 @@ def stored_form(
                 if "execution_count" in output:
                     output["execution_count"] = count
         else:
-            cell["source"] = _with_links(_source(cell), folder, ROOT / home)
+            cell["source"] = with_links(_source(cell), folder, ROOT / home, ROOT)
         cells.append(cell)
     return {
         "cells": cells,
@@ -130,25 +130,6 @@ def stored_form(
         "nbformat": written["nbformat"],
         "nbformat_minor": written["nbformat_minor"],
     }
-
-
-def _with_links(text: str, folder: Path, home: Path) -> str:
-    """Markdown of a notebook in ``home`` with relative links that work from ``folder``."""
-
-    def link(found: re.Match[str]) -> str:
-        target = found[2]
-        place = (home / target).resolve()
-        is_sibling = place.parent == ROOT / "notebooks" and place.suffix == ".ipynb"
-        if ":" in target or is_sibling or not place.exists():
-            return found[0]
-        return found[1] + _relative(place, folder)
-
-    return LINK.sub(link, text)
-
-
-def _relative(place: Path, folder: Path) -> str:
-    common = next(parent for parent in folder.parents if place.is_relative_to(parent))
-    return "../" * len(folder.relative_to(common).parts) + place.relative_to(common).as_posix()
 
 
 def _as_text(notebook: dict[str, Any]) -> str:

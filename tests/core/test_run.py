@@ -205,6 +205,18 @@ def test_a_folder_is_scrubbed_under_the_name_that_its_link_leads_to(tmp_path, mo
         assert run.scrubber({})(f"{tmp_path}/{name}/x") == "$CONTAMINATION_CACHE/x"
 
 
+def test_links_work_from_where_the_executed_notebook_lies(tmp_path):
+    for name in ("docs/page.md", "notebooks/exercises/01.ipynb", "notebooks/02.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    links = "[a](../docs/page.md#part) [b](exercises/01.ipynb) [c](02.ipynb) [d](https://x.org/y)"
+    places = tmp_path / "outputs/demo/notebooks", tmp_path / "notebooks"
+    assert run.with_links(links, *places, root=tmp_path) == (
+        "[a](../../../docs/page.md#part) [b](../../../notebooks/exercises/01.ipynb) "
+        "[c](02.ipynb) [d](https://x.org/y)"
+    )
+
+
 def test_the_manifest_names_neither_keys_nor_folders_of_this_machine(
     tmp_path, parameter_file, monkeypatch
 ):

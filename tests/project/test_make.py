@@ -76,7 +76,8 @@ def test_everything_runs_once_in_the_order_of_dependence(tree):
     code, printed, ran = make(tree, "reproduce")
     assert code == 0
     assert f"{len(NOTEBOOKS)} notebooks are to be run, 2 at a time" in printed
-    assert "still to do: nothing" in printed.splitlines()[-1]
+    assert "still to do: nothing" in printed.splitlines()[-2]
+    assert printed.splitlines()[-1].startswith("all done: ")
     assert sorted(ran) == [path.stem for path in NOTEBOOKS]
     assert ran.index("09_results") > ran.index("02_dcq")
     # The base model is trained once, before those that continue it.

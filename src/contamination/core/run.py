@@ -184,7 +184,7 @@ def run_notebook(
     failed, tables = output / f"failed/{name}.ipynb", output / "failed" / name
     with _staging(output, name) as staging:
         started, spent = time.perf_counter(), cpu_seconds()
-        saved = _Saved(scrubber(parameters))
+        saved = _Saved(scrubber(parameters), notebook_path.absolute().parent, output / "notebooks")
         hint = f"(parameters: {parameter_path}; read {output.name}/failed/{failed.name})"
         try:
             _execute(notebook_path, parameters, saved, hint)
@@ -238,11 +238,31 @@ def _staging(output: Path, name: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+_LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
+
+
+def with_links(text: str, folder: Path, home: Path, root: Path) -> str:
+    """Markdown of a notebook in ``home`` with relative links that work from ``folder``.
+
+    Both lie in the checkout ``root``; notebooks are next to each other in either.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        place = (home / found[2]).resolve()
+        is_sibling = place.parent == root / "notebooks" and place.suffix == ".ipynb"
+        if ":" in found[2] or is_sibling or not place.exists() or not place.is_relative_to(root):
+            return found[0]
+        return found[1] + Path(os.path.relpath(place, folder)).as_posix()
+
+    return _LINK.sub(link, text)
+
+
 class _Saved:
     """Where papermill saves the running notebook: in memory, since it may show a key."""
 
-    def __init__(self, scrub: Callable[[Any], Any]) -> None:
+    def __init__(self, scrub: Callable[[Any], Any], home: Path, folder: Path) -> None:
         self.scrub, self.notebook = scrub, {"cells": [], "metadata": {}}
+        self.home, self.folder = home, folder
 
     def write(self, text: str, _: str) -> None:
         self.notebook = json.loads(text)
@@ -262,9 +282,13 @@ class _Saved:
         return found
 
     def tidied(self) -> str:
-        """The notebook without keys, folders of this machine and times of day."""
-        notebook = self.scrub(self.notebook)
+        """The notebook without keys, folders of this machine and times of day; its links work."""
+        notebook, root = self.scrub(self.notebook), storage.checkout()
+        is_inside = root is not None and self.folder.is_relative_to(root)
         for cell in notebook["cells"]:
+            if is_inside and cell["cell_type"] == "markdown":
+                text = with_links("".join(cell["source"]), self.folder, self.home, root)
+                cell["source"] = text.splitlines(keepends=True)
             cell["metadata"].pop("execution", None)
             for key in ("start_time", "end_time", "duration"):
                 cell["metadata"].get("papermill", {}).pop(key, None)
