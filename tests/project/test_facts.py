@@ -250,13 +250,22 @@ def company(rows, test, sign=1):
 
 def once(in_company):
     """AUC of rows of the grammars that are read once."""
-    values = {"detector": "Min-k% Prob", "rows": "grammar", "copies": 1}
+    return of_copies(1, in_company)
+
+
+def four_times(in_company):
+    """AUC of rows of the grammars that are read four times."""
+    return of_copies(4, in_company)
+
+
+def of_copies(copies, in_company):
+    values = {"detector": "Min-k% Prob", "rows": "grammar", "copies": copies}
     row = of("company_traces", is_in_company=in_company, **values).iloc[0]
     return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
 def of_company():
-    """What README, CHANGELOG and which_detector say of rows alone and in company."""
+    """What CHANGELOG and which_detector say of rows alone and in company."""
     less = company("grammar", "company", -1)
     return company("grammar", "alone"), less, company("natural", "alone")
 
@@ -358,7 +367,7 @@ FACTS = [
      lambda: (round(needed(1, "larger"), -1), round(needed(1) / 50) * 50, needed(16))),
     ("docs/which_detector.md", "By the test that we had registered, {0} of {1} detectors find rows seen once and {3} find rows seen sixteen times. By an exact test of the same mean AUC, which we chose later, it is {2} and {4}.",
      lambda: (*n_shown(1), n_shown(16)[0], n_shown(16)[2])),
-    ("README.md", "two *clean* models are told apart in {0:.0f} % on fresh questions and in {1:.0f} % on the detector's own, and the base model from a clean one in {2:.0f} %",
+    ("README.md", "two *clean* models are told apart in {0:.0f} % on fresh questions and in {1:.0f} % on those that the detector learned from, and the base model from a clean one in {2:.0f} %",
      lambda: tuple(one("dice_controls", "auroc_pct", control=name) for name in (
          "two clean models, other texts", "the same, on the detector's training questions", "base model against clean"))),
     ("docs/which_detector.md", "reaches {0:.2f} if it lies in the first fifth of the training, and {1:.2f} if it lies in the last", lambda: (by_part(1), by_part(5))),
@@ -372,7 +381,7 @@ FACTS = [
     ("docs/which_detector.md", "in a short fine-tuning | at once | {0:.2f} |", lambda: (one_copy("earlier study"),)),
     ("docs/which_detector.md", "among passages seen up to eight times | at once | {0:.2f} |", lambda: (one_copy("lab"),)),
     ("docs/which_detector.md", "mixed into the whole of pretraining | at the end | {0:.2f} |", lambda: (detection(ONE)["Min-k% Prob"],)),
-    ("README.md", "{0} of the {1} detectors that we tried on this accuse a model that saw none of them", misled_by_length),
+    ("README.md", "{0} of the {1} detectors that generate no text accuse a model that saw none of them", misled_by_length),
     ("docs/verdicts.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
      lambda: (-lead("XSum"), lead("IMDB"))),
     ("docs/verdicts.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
@@ -404,7 +413,8 @@ FACTS = [
      lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
     ("docs/which_detector.md", "by {0} standard deviations after 0.6 million tokens and {1} after 1.5 million",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
-    ("README.md", "by {0} standard deviations alone, and by {1} less among similar rows. The AUCs", of_company),
+    ("README.md", "reach {0} if the model saw no similar row, and {1} among similar rows",
+     lambda: (four_times(False), four_times(True))),
     ("CHANGELOG.md", "by {0} standard deviations if the model sees no similar row, and by {1} less", of_company),
     ("CHANGELOG.md", "Passages of docstrings show their copies, too ({2})", of_company),
     ("docs/which_detector.md", "by {0} standard deviations alone, and by {1} less among similar rows that", of_company),
@@ -415,6 +425,8 @@ FACTS = [
      lambda: (once(False), once(True))),
     ("README.md", "raise the AUC of the original rows by {0}, and four readings of the rows themselves by {1}.",
      lambda: (rise("paraphrase"), rise("verbatim"))),
+    ("docs/which_detector.md", "The longer text takes {0} of the distance away in the smallest",
+     lambda: (trace_more("text, smallest model"),)),
     ("CHANGELOG.md", "by {0} and {1} standard deviations",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
     ("docs/which_detector.md", "fine-tuned on other questions ({0})",
@@ -441,7 +453,7 @@ FACTS = [
 
 # Sentences without a number of their own that a table could refute.
 CARRIED = {
-    "neither of the two is shown to be ahead": lambda: (
+    "the data do not show which of the two is better": lambda: (
         rule_minus_gpt4().low < 0 < rule_minus_gpt4().high
     ),
     "From four copies on, every copy moves seen rows about equally far from held-out ones": lambda: (
