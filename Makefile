@@ -78,7 +78,7 @@ help:
 
 ##@ Start here
 setup: $(VENV)/.installed ## install the locked packages into .venv (2 min, network; TORCH=cpu or TORCH=cuda insists on one build)
-reproduce: $(IN_PROFILE) ## compute every table and figure into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores)
+reproduce: $(IN_PROFILE) ## compute every table and figure into outputs/demo (CPU, no key, no download; first time 20 min on 2 cores)
 	@$(if $(TO_RUN),echo "all done: begin with $(OUTPUTS)/notebooks/00_start_here.ipynb; make verify compares the tables of demo with ours",echo "nothing is to be run: $(OUTPUTS) is newer than all that it is made of")
 verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
