@@ -40,8 +40,8 @@ ifdef CONTAMINATION_MIRROR
 override CONTAMINATION_MIRROR := $(if $(filter /%,$(firstword $(CONTAMINATION_MIRROR))),,$(CURDIR)/)$(CONTAMINATION_MIRROR)
 export CONTAMINATION_MIRROR
 endif
-# A processor with AVX-512 rounds as the stored results do, in AVX2, which is as fast here. The
-# ledger's models were trained with AVX-512.
+# The stored results were rounded in AVX2, so a processor with AVX-512 does the same; it is as fast
+# here. The ledger's models were trained with AVX-512.
 ifneq ($(shell grep -om1 avx512f /proc/cpuinfo 2> /dev/null),)
 ifeq ($(filter ledger,$(MAKECMDGOALS)),)
 export ATEN_CPU_CAPABILITY ?= avx2
@@ -171,7 +171,7 @@ $(OUTPUTS)/slides.html: $(IN_SLIDES:%=$(OUTPUTS)/notebooks/%.ipynb) scripts/slid
 start: $(VENV)/.installed
 	@mkdir -p $(OUTPUTS) && echo $(TO_RUN) > $(OUTPUTS)/.to_run
 	@awk -F, -v jobs=$(JOBS) -v names=" $(TO_RUN) " 'index(names, " " $$1 " ") { n += 1; sum += $$4 } END { \
-		print n " notebooks are to be run, " jobs " at a time: some " int(sum / jobs + 1) " minutes, less with a filled cache" }' $(CONTENTS)
+		print n " notebooks are to be run, " jobs " at a time: about " int(sum / jobs + 1) " minutes, less with a filled cache" }' $(CONTENTS)
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 # A static pattern rule: a missing parameter file is an error, not silence.
 .SECONDEXPANSION:

@@ -37,7 +37,6 @@ TABLES, PARTS = "tables.csv", "ledger.csv"
 SOLUTIONS = "notebooks/solutions"
 PROFILE = "demo"  # in others, notebooks show texts that may not be shared
 INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
-WHY = "docs/install.md, Does another machine get the same results?"
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
 
 
@@ -274,7 +273,6 @@ class Comparison(NamedTuple):
     table: str
     says: str
     is_same: bool  # the same verdicts, so that the run carries the same claims
-    largest: float = 0.0  # difference of two numbers
 
 
 def is_verdict(column: str) -> bool:
@@ -322,9 +320,9 @@ def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
             largest, numbers = difference, f"largest difference in {said}"
     if not (words or largest or n_texts):
         return Comparison(name, "identical", True)
-    verdicts = f"{len(words)} other verdicts ({words[0]})" if words else "same verdicts"
-    texts = f"{n_texts} text cells differ" if n_texts else ""
-    return Comparison(name, "; ".join(filter(None, [verdicts, numbers, texts])), not words, largest)
+    verdicts = f"verdicts that differ: {len(words)} ({words[0]})" if words else "same verdicts"
+    texts = f"text cells that differ: {n_texts}" if n_texts else ""
+    return Comparison(name, "; ".join(filter(None, [verdicts, numbers, texts])), not words)
 
 
 def damaged() -> Iterator[str]:
@@ -395,7 +393,7 @@ def main() -> int:
         print("Your run carries every verdict of ours.")
         return 0
     print(f"{len(others)} with other verdicts, or missing: {', '.join(others)}")
-    print("A processor that rounds otherwise, or other packages, can do that: " + WHY)
+    print("Another processor or other packages can do that. See docs/install.md.")
     return 1
 
 

@@ -248,17 +248,8 @@ def company(rows, test, sign=1):
     return f"{sign * row['difference']:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def once(in_company):
-    """AUC of rows of the grammars that are read once."""
-    return of_copies(1, in_company)
-
-
-def four_times(in_company):
-    """AUC of rows of the grammars that are read four times."""
-    return of_copies(4, in_company)
-
-
-def of_copies(copies, in_company):
+def of_grammars(copies, in_company):
+    """AUC of rows of the grammars by how often they are seen."""
     values = {"detector": "Min-k% Prob", "rows": "grammar", "copies": copies}
     row = of("company_traces", is_in_company=in_company, **values).iloc[0]
     return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
@@ -413,8 +404,8 @@ FACTS = [
      lambda: (rise("paraphrase"), rise("verbatim"), rise("without label"))),
     ("docs/which_detector.md", "by {0} standard deviations after 0.6 million tokens and {1} after 1.5 million",
      lambda: (trace_more("size, less text"), trace_more("size, more text"))),
-    ("README.md", "reach {0} if the model saw no similar row, and {1} among similar rows",
-     lambda: (four_times(False), four_times(True))),
+    ("README.md", "reach an AUC of {0} if the model saw no similar row, and {1} among similar rows",
+     lambda: (of_grammars(4, False), of_grammars(4, True))),
     ("CHANGELOG.md", "by {0} standard deviations if the model sees no similar row, and by {1} less", of_company),
     ("CHANGELOG.md", "Passages of docstrings show their copies, too ({2})", of_company),
     ("docs/which_detector.md", "by {0} standard deviations alone, and by {1} less among similar rows that", of_company),
@@ -422,7 +413,7 @@ FACTS = [
     ("docs/which_detector.md", "the difference is {0} (sixteen",
      lambda: (company("natural", "company"),)),
     ("docs/which_detector.md", "One copy reaches an AUC of {0} alone and {1} among similar rows",
-     lambda: (once(False), once(True))),
+     lambda: (of_grammars(1, False), of_grammars(1, True))),
     ("README.md", "raise the AUC of the original rows by {0}, and four readings of the rows themselves by {1}.",
      lambda: (rise("paraphrase"), rise("verbatim"))),
     ("docs/which_detector.md", "The longer text takes {0} of the distance away in the smallest",

@@ -147,11 +147,11 @@ def test_changed_code_or_parameters_ask_for_a_run(project, monkeypatch, capsys, 
             True,
         ),
         ({"auc": [0.5, 0.75 + 1e-12]}, "identical", True),
-        ({"model": ["a", "c"]}, "same verdicts; 1 text cells differ", True),
+        ({"model": ["a", "c"]}, "same verdicts; text cells that differ: 1", True),
         (
             {"auc": [0.5, 0.9], "verdict": ["shown", "shown"]},
-            "1 other verdicts (verdict, row 2: yours shown, stored open); largest difference in "
-            "auc, row 2: yours 0.9, stored 0.75",
+            "verdicts that differ: 1 (verdict, row 2: yours shown, stored open); "
+            "largest difference in auc, row 2: yours 0.9, stored 0.75",
             False,
         ),
     ],
